@@ -1,0 +1,386 @@
+"""Chat Completions streams of many servers, read into events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asgi_surface.assembly import Fold
+from asgi_surface.codecs.chat.decode import decoder
+from asgi_surface.codecs.chat.read import read
+from asgi_surface.codecs.chat.verdicts import ROWS
+from asgi_surface.errors import ErrorFacts, UpstreamDetail
+from asgi_surface.events import KINDS, Cited, Closed, End, Ending, Event, Fault, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.framing import Frame
+from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.lifecycle import Kind
+from asgi_surface.surfaces import GEMINI
+
+START = Start("u1", "up", 7)
+BASE = {"id": "u1", "object": "chat.completion.chunk", "created": 7, "model": "up"}
+USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+SPENT = UsageSeen(Usage(11, 7))
+DONE = "[DONE]"
+
+
+def chunk(delta: Any = None, finish: Any = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish}
+    return BASE | {"choices": [choice | more.pop("choice", {})]} | more
+
+
+def called(*calls: dict[str, Any], finish: Any = None) -> dict[str, Any]:
+    return chunk({"tool_calls": list(calls)}, finish)
+
+
+def call(index: Any = None, own: Any = None, name: Any = None, arguments: Any = None) -> dict[str, Any]:
+    said = {"index": index, "id": own, "function": {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}}
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def frame(said: Any, event: bytes = b"") -> Frame:
+    return Frame(b"", event, said.encode() if isinstance(said, str) else msgspec.json.encode(said))
+
+
+def decoded(*chunks: Any) -> tuple[list[Event], list[str]]:
+    reader = decoder()
+    events = [event for one in chunks for event in reader.feed(frame(one))]
+    return events, reader.unread
+
+
+def events(*chunks: Any) -> list[Event]:
+    """The events after the start."""
+    found, unread = decoded(*chunks)
+    assert found[0] == START
+    assert unread == []
+    return found[1:]
+
+
+def folded(*chunks: Any) -> Response:
+    """The answer that the events make, as the other half of a conversion gets it."""
+    taken: list[Response] = []
+    fold = Fold(lambda response: taken.append(response) or b"")
+    stop, usage = Stop.END, None
+    for event in decoded(*chunks)[0]:
+        if isinstance(event, Start):
+            fold.open(event, None)
+        elif isinstance(event, Finish):
+            stop = event.stop
+        elif isinstance(event, UsageSeen):
+            usage = event.usage
+        elif KINDS[type(event)] is Kind.PART:
+            fold.part(event)
+    fold.close(Ending(stop, None, usage))
+    return taken[0]
+
+
+def calls(*chunks: Any) -> list[tuple[str, str, str]]:
+    """The calls, each as id, name and arguments."""
+    return [(part.id, part.name, part.arguments) for part in folded(*chunks).parts if isinstance(part, Call)]
+
+
+def test_a_plain_stream() -> None:
+    assert events(
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"content": "é"}),
+        chunk({"role": "assistant", "content": "A"}),
+        chunk({}, "stop"),
+        BASE | {"choices": [], "usage": USAGE},
+        DONE,
+    ) == [Opened(0, Text("")), Grew(0, "é"), Grew(0, "A"), Finish(Stop.END), SPENT, Closed(0), End()]
+
+
+def test_the_start_says_what_is_known() -> None:
+    azure = {"id": "", "model": "", "created": 0, "choices": [], "prompt_filter_results": []}
+    assert decoded(azure, chunk({"role": "assistant"}, service_tier="flex"))[0] == [Start("u1", "up", 7, "flex")]
+    assert decoded({"choices": [{"delta": {"role": "assistant"}}], "id": "", "created": "now"})[0] == [Start()]
+
+
+@pytest.mark.parametrize("said", [{"type": "ping"}, BASE | {"choices": None}, BASE | {"choices": []}, BASE, chunk({}, ""), chunk(None, None)])
+def test_what_says_nothing(said: dict[str, Any]) -> None:
+    assert events(chunk({"role": "assistant"}), said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        BASE | {"choices": [], "usage": USAGE},
+        BASE | {"usage": USAGE},
+        chunk({}, None, usage=USAGE),
+        BASE | {"choices": [], "x_groq": {"id": "r", "usage": USAGE}},
+    ],
+)
+def test_usage_stands_in_many_places(said: dict[str, Any]) -> None:
+    assert events(chunk({"role": "assistant"}), said) == [SPENT]
+
+
+def test_a_finish_chunk_may_hold_everything() -> None:
+    assert events(chunk({"content": "A"}, "length", usage=USAGE), chunk({}, "stop"), DONE) == [
+        Opened(0, Text("")),
+        Grew(0, "A"),
+        Finish(Stop.LENGTH),
+        SPENT,
+        Finish(Stop.END),
+        Closed(0),
+        End(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop"),
+    [("stop", Stop.END), ("tool_calls", Stop.TOOLS), ("content_filter", Stop.FILTER), ("error", Stop.ERROR), ("eos_of_some_sort", Stop.OTHER)],
+)
+def test_why_it_stopped(finish: str, stop: Stop) -> None:
+    assert events(chunk({}, finish)) == [Finish(stop)]
+
+
+def test_text_after_a_finish_goes_on() -> None:
+    assert events(chunk({"content": "A"}, "stop"), chunk({"content": "B"}, "stop"), DONE) == [
+        Opened(0, Text("")),
+        Grew(0, "A"),
+        Finish(Stop.END),
+        Grew(0, "B"),
+        Finish(Stop.END),
+        Closed(0),
+        End(),
+    ]
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "R"}]}
+WORDS: list[tuple[list[dict[str, Any]], list[Any]]] = [
+    ([{"content": "", "reasoning_content": ""}, {"reasoning_content": "R1"}, {"reasoning_content": "R2", "content": ""}], [Reasoning("R1R2")]),
+    ([{"reasoning": "R", "reasoning_content": "R", "reasoning_details": [{"type": "reasoning.text", "text": "R"}]}], [Reasoning("R")]),
+    ([{"reasoning": "R"}, {"content": "A"}], [Reasoning("R"), Text("A")]),
+    ([{"reasoning_content": "R", "content": "A"}], [Reasoning("R"), Text("A")]),
+    ([{"content": "A"}, {"reasoning_content": "R"}, {"content": "B"}], [Text("A"), Reasoning("R"), Text("B")]),
+    ([{"content": [THOUGHT]}, {"content": [THOUGHT, {"type": "text", "text": "A"}]}, {"content": "B"}], [Reasoning("RR"), Text("AB")]),
+    ([{"refusal": ""}, {"refusal": "N"}, {"refusal": "o."}], [Refusal("No.")]),
+]
+
+
+@pytest.mark.parametrize(("deltas", "parts"), WORDS)
+def test_words_by_kind(deltas: list[dict[str, Any]], parts: list[Any]) -> None:
+    assert list(folded(*map(chunk, deltas)).parts) == parts
+
+
+def test_one_kind_closes_before_the_next_opens() -> None:
+    said = events(chunk({"reasoning_content": "R", "content": "A"}), called(call(0, "c1", "f", "{}")), DONE)
+    opening = Opened(2, Call("c1", "f", ""))
+    assert said == [Opened(0, Reasoning("")), Grew(0, "R"), Closed(0), Opened(1, Text("")), Grew(1, "A"), Closed(1), opening, Grew(2, "{}"), End()]
+
+
+F1 = call(0, "c1", "f", '{"a":1}')
+CALLS: list[tuple[list[dict[str, Any]], list[tuple[str, str, str]]]] = [
+    # Pieces, with the id and the name once, repeated, emptied, or nulled
+    ([called(call(0, "c1", "f", '{"a"')), called(call(0, None, None, ":1}"))], [("c1", "f", '{"a":1}')]),
+    ([called(call(0, "c1", "f", '{"a"')), called(call(0, "c1", "f", ":1}"))], [("c1", "f", '{"a":1}')]),
+    ([called(call(0, "c1", "f", '{"a"')), called(call(0, "", "", ":1")), called(call(0, None, None, "}"))], [("c1", "f", '{"a":1}')]),
+    ([called(call(0, "c1", "f", '{"a"')), called(call(0, None, "f", ":1}"))], [("c1", "f", '{"a":1}')]),
+    # The name late, or the id late
+    ([called(call(0, "c1", "", "")), called(call(0, None, None, '{"a"')), called(call(0, None, "f", ":1}"))], [("c1", "f", '{"a":1}')]),
+    ([called(call(0, None, None, '{"a"')), called(call(0, "c1", "f", ":1}"))], [("c1", "f", '{"a":1}')]),
+    # Whole calls in one chunk: index right, all 0, or missing
+    ([called(F1, call(1, "c2", "f", "{}"))], [("c1", "f", '{"a":1}'), ("c2", "f", "{}")]),
+    ([called(F1), called(call(0, "c2", "f", '{"a":2}'))], [("c1", "f", '{"a":1}'), ("c2", "f", '{"a":2}')]),
+    ([called(call(None, "c1", "f", "{}"), call(None, "c2", "g", "{}"))], [("c1", "f", "{}"), ("c2", "g", "{}")]),
+    ([called(call(None, "c1", "f", "{}")), called(call(None, "c2", "g", "{}"))], [("c1", "f", "{}"), ("c2", "g", "{}")]),
+    ([called(call("0", "c1", "f", "{"), call("1", "c2", "g", "{")), called(call("1", "c2", None, "}"))], [("c1", "f", "{"), ("c2", "g", "{}")]),
+    # Without ids they are numbered; a name where the call has one is another call
+    ([called(call(0, None, "f", '{"a":')), called(call(0, None, None, "1}"))], [("call_0", "f", '{"a":1}')]),
+    ([called(call(None, None, "f", "{}")), called(call(None, None, "f", "{}"))], [("call_0", "f", "{}"), ("call_1", "f", "{}")]),
+    ([called(call(0, None, "f", "{}")), called(call(0, None, "g", "{}"))], [("call_0", "f", "{}"), ("call_1", "g", "{}")]),
+    # An index used again, with pieces of both calls
+    (
+        [called(call(0, "c1", "f", "{")), called(call(0, "c2", "g", "{")), called(call(0, "c1", None, "}")), called(call(0, "c2", None, " }"))],
+        [("c1", "f", "{}"), ("c2", "g", "{ }")],
+    ),
+    # One id for two indices, and a new id with every piece
+    ([called(call(0, "f", "f", "{}"), call(1, "f", "f", "{}"))], [("f", "f", "{}"), ("f", "f", "{}")]),
+    ([called(call(0, "c1", "f", '{"a"')), called(call(0, "x9", None, ":1}"))], [("c1", "f", '{"a":1}')]),
+    ([called(F1), called(call(0, "c2")), called(call(0, None, "g", "{}"))], [("c1", "f", '{"a":1}'), ("c2", "g", "{}")]),
+    # Told twice, in whole or as an empty stub
+    ([called(F1), called(F1), called(call(0, "c1", "f", ""))], [("c1", "f", '{"a":1}')]),
+    ([called(F1), chunk({"content": "", "function_call": {"name": "", "arguments": ""}}, "tool_calls"), called(F1)], [("c1", "f", '{"a":1}')]),
+    ([called(call(0, "c1", "f", ""), finish="tool_calls"), called(call(0, "c1", "f", "{}"))], [("c1", "f", "{}")]),
+    ([called({"index": 0, "type": "function", "function": {"arguments": ""}}, finish="stop")], []),
+    # Arguments: an object itself, none at all, free text after a brace
+    ([called(call(0, "c1", "f", {"a": 1.5}))], [("c1", "f", '{"a":1.5}')]),
+    ([called(call(0, "c1", "f"), finish="tool_calls")], [("c1", "f", "{}")]),
+    ([called(call(0, "c1", "f"), finish="length")], [("c1", "f", "")]),
+    ([called(call(0, "c1", "f", '{"a":}')), called(call(1, "c2", "f", "{}"))], [("c1", "f", '{"a":}'), ("c2", "f", "{}")]),
+    # The deprecated form
+    ([chunk({"function_call": {"name": "f", "arguments": ""}}), chunk({"function_call": {"arguments": "{}"}})], [("call_0", "f", "{}")]),
+]
+
+
+@pytest.mark.parametrize(("chunks", "found"), CALLS)
+def test_whose_piece_a_piece_is(chunks: list[dict[str, Any]], found: list[tuple[str, str, str]]) -> None:
+    assert calls(*chunks) == found
+
+
+def test_calls_stay_open_together_until_they_are_whole() -> None:
+    said = events(
+        called(call(0, "c1", "f", '{"a":')),
+        called(call(1, "c2", "g", "{")),
+        called(call(0, None, None, "1}"), call(1, None, None, "}")),
+        called(call(2, "c3", "h", "")),
+        chunk({"content": "A"}),
+        chunk({}, "stop"),
+    )
+    assert said == [
+        Opened(0, Call("c1", "f", "")),
+        Grew(0, '{"a":'),
+        Opened(1, Call("c2", "g", "")),
+        Grew(1, "{"),
+        Grew(0, "1}"),
+        Grew(1, "}"),
+        Closed(0),
+        Closed(1),
+        Opened(2, Call("c3", "h", "")),
+        Opened(3, Text("")),
+        Grew(3, "A"),
+        Grew(2, "{}"),
+        Closed(2),
+        Finish(Stop.TOOLS),
+    ]
+
+
+def test_a_cut_call_is_not_completed() -> None:
+    assert events(called(call(0, "c1", "f", '{"a":"par')), chunk({}, "length")) == [
+        Opened(0, Call("c1", "f", "")),
+        Grew(0, '{"a":"par'),
+        Closed(0),
+        Finish(Stop.LENGTH),
+    ]
+
+
+def test_calls_say_whether_their_ids_are_the_upstream_s_own() -> None:
+    parts = folded(called(call(0, "c1", "f", "{}"), call(1, None, "g", "{}"))).parts
+    assert parts == (Call("c1", "f", "{}"), Call("call_1", "g", "{}", minted=True))
+
+
+def test_custom_calls_are_free_text() -> None:
+    head = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "p", "input": "{}"}}
+    more = {"index": 0, "custom": {"input": "x"}}
+    other = {"index": 1, "id": "c2", "type": "custom", "custom": {"name": "p", "input": None}}
+    response = folded(called(head), called(other), called(more), chunk({}, "tool_calls"))
+    assert response.parts == (Call("c1", "p", "{}x", Form.CUSTOM), Call("c2", "p", "", Form.CUSTOM))
+
+
+def test_google_s_signature_of_a_call() -> None:
+    signed = call(0, "c1", "f", "{}") | {"extra_content": {"google": {"thought_signature": "sig"}}}
+    seal = Seal("sig", SealKind.THOUGHT, GEMINI)
+    assert events(called(signed), called(signed), chunk({}, "stop")) == [
+        Opened(0, Call("c1", "f", "")),
+        Sealed(0, seal),
+        Grew(0, "{}"),
+        Closed(0),
+        Finish(Stop.TOOLS),
+    ]
+
+
+def cite(url: str, start: Any = 0, end: Any = 0) -> dict[str, Any]:
+    return {"annotations": [{"type": "url_citation", "url_citation": {"url": url, "title": "t", "start_index": start, "end_index": end}}]}
+
+
+def test_sources_wait_for_the_text() -> None:
+    said = events(chunk({"content": ""} | cite("a")), chunk({"reasoning": "R"}), chunk({"content": "xyz"}), chunk(cite("b", 1, 2)))
+    assert [event for event in said if isinstance(event, Cited)] == [Cited(1, Citation("a", "t", 0, 0)), Cited(1, Citation("b", "t", 1, 2))]
+
+
+def test_offsets_count_within_their_part() -> None:
+    between = [chunk({"content": "abc"}), chunk({"reasoning": "R"}), chunk({"content": "def"})]
+    said = events(*between, chunk(cite("b", 3, 5)), chunk(cite("a", 0, 2)), chunk(cite("c", None)))
+    assert [event.citation for event in said if isinstance(event, Cited)] == [
+        Citation("b", "t", 0, 2),
+        Citation("a", "t"),
+        Citation("c", "t", None, 0),
+    ]
+
+
+def test_token_entries_go_with_their_text() -> None:
+    entries = [{"token": "x", "logprob": -0.1}]
+    logged = {"choice": {"logprobs": {"content": entries, "refusal": None}}}
+    *_, last = events(chunk({"content": ""}, choice={"logprobs": {"content": []}}), chunk({"content": "x"}, **logged))
+    assert isinstance(last, Logged)
+    assert (last.index, msgspec.json.decode(last.logprobs)) == (0, entries)
+
+
+UNREAD = [
+    ([chunk({"content": [{"type": "hologram"}]})], ["answer:part"]),
+    ([chunk({"audio": {"id": "a"}}, system_fingerprint="fp")], ["answer:system_fingerprint", "answer:audio"]),
+    ([chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "opaque"}]})], ["answer:reasoning_details"]),
+    ([chunk({"content": "x"}), chunk({"content": "y"}, "length", choice={"index": 1})], ["answer:choices"]),
+    ([chunk({"reasoning": "R"}, choice={"logprobs": {"content": [{"token": "R"}]}})], ["answer:logprobs"]),
+    ([chunk({"annotations": [{"type": "file_citation"}]})], ["answer:annotations"]),
+    ([chunk(cite("a")), DONE], ["answer:annotations"]),
+]
+
+
+@pytest.mark.parametrize(("chunks", "names"), UNREAD)
+def test_what_has_no_place_is_named(chunks: list[Any], names: list[str]) -> None:
+    found, unread = decoded(*chunks)
+    assert unread == names
+    assert set(unread) <= ROWS.keys()
+    assert not any(isinstance(event, Finish) or event == Grew(0, "y") for event in found)
+
+
+FAULTS: list[tuple[Any, bytes, ErrorFacts]] = [
+    ({"error": {"message": "quota", "type": "t", "code": "c"}}, b"", ErrorFacts("quota", UpstreamDetail("t", "c"))),
+    (chunk({"content": "x"}, "error", error={"code": 502, "message": "gone"}), b"", ErrorFacts("gone", status=502)),
+    ({"object": "error", "message": "vllm", "type": "BadRequestError", "code": 400}, b"", ErrorFacts("vllm", UpstreamDetail("BadRequestError"), 400)),
+    ({"message": "bare"}, b"error", ErrorFacts("bare")),
+    ({"x_groq": {"error": "over capacity"}}, b"", ErrorFacts("over capacity")),
+    ({"error": 7}, b"", ErrorFacts("")),
+]
+
+
+@pytest.mark.parametrize(("said", "event", "facts"), FAULTS)
+def test_errors_in_the_stream(said: Any, event: bytes, facts: ErrorFacts) -> None:
+    assert list(decoder().feed(frame(said, event))) == [Fault(facts)]
+    assert list(decoder().feed(frame(said | {"usage": USAGE}, event))) == [SPENT, Fault(facts)]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        ['{"choices":[{"index":0,"delta":{"content":"B"'],
+        ["[]"],
+        [chunk({"content": 7})],
+        [chunk({"refusal": {}})],
+        [chunk({"tool_calls": "f()"})],
+        [called(call(0, "c1", None, "{}"), finish="tool_calls")],
+        [called(call(0, "c1"), finish="tool_calls")],
+        [called({"index": 0, "id": "c1", "custom": {"name": "p", "input": {}}})],
+        [called(F1, finish="tool_calls"), called(call(0, None, None, ',"b":2}'))],
+    ],
+)
+def test_what_cannot_be_read_is_no_answer(chunks: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decoded(*chunks)
+
+
+# The law: a stream of an answer gives what the whole answer gives, however its pieces are cut and its parallel calls woven.
+
+ARGUMENTS = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2).map(lambda value: msgspec.json.encode(value).decode())
+NAMES = st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=4)
+
+
+@settings(max_examples=40)
+@given(st.data(), st.text(max_size=6), st.text(max_size=6), st.lists(st.tuples(NAMES, ARGUMENTS), min_size=1, max_size=3))
+def test_a_stream_gives_what_the_whole_answer_gives(data: st.DataObject, thought: str, text: str, told: list[tuple[str, str]]) -> None:
+    whole = [call(None, f"c{index}", name, arguments) for index, (name, arguments) in enumerate(told)]
+    message = {"reasoning_content": thought, "content": text, "tool_calls": whole}
+    answer = read(msgspec.json.encode(BASE | {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}], "usage": USAGE}))
+    chunks = [*(chunk({"reasoning_content": one}) for one in thought), *(chunk({"content": one}) for one in text)]
+    chunks += [called(call(index, f"c{index}", name, "")) for index, (name, _) in enumerate(told)]
+    left = {index: arguments for index, (_, arguments) in enumerate(told)}
+    while left:
+        index = data.draw(st.sampled_from(sorted(left)))
+        size = data.draw(st.integers(1, 4))
+        chunks.append(called(call(index, None, None, left[index][:size])))
+        left = {key: rest for key, value in left.items() if (rest := value[size:] if key == index else value)}
+    assert folded(*chunks, chunk({}, "tool_calls"), BASE | {"choices": [], "usage": USAGE}, DONE) == answer

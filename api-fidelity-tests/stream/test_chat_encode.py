@@ -1,0 +1,279 @@
+"""Chat Completions streams, written for clients that accumulate them with the official SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
+
+from asgi_surface import seals
+from asgi_surface.assembly import Fold, unfold
+from asgi_surface.codecs.base import Alias, Context
+from asgi_surface.codecs.chat.decode import decoder
+from asgi_surface.codecs.chat.encode import encoder
+from asgi_surface.codecs.chat.read import read
+from asgi_surface.codecs.chat.write import write
+from asgi_surface.errors import Code, UpstreamDetail, UpstreamError
+from asgi_surface.events import KINDS, Cited, Closed, Ending, Event, Finish, Grew, Opened, PartEvent, Sealed, Start, UsageSeen
+from asgi_surface.framing import Frame
+from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Request, Response, Seal, SealKind, Stop, Text, Tool, Usage
+from asgi_surface.lifecycle import Kind
+from asgi_surface.surfaces import GEMINI, MESSAGES, Surface
+
+START = Start("u1", "up", 7)
+SEAL = Seal("dG9r+/8=", SealKind.THOUGHT, GEMINI)
+
+
+def context(*tools: Tool, upstream: Surface = MESSAGES, usage: bool = False, **aliases: Alias) -> Context:
+    request = Request(turns=(), tools=tools, include_usage=usage)
+    return Context(request=request, aliases=aliases, seal_domain="google", upstream=upstream, model="m", request_id="r1", now=99)
+
+
+OLD = context(Tool("f", at="/functions/0"))
+
+
+def written(events: Iterable[PartEvent], ending: Ending | None = None, *, start: Start = START, to: Context | None = None) -> list[Any]:
+    """The data of the frames; every chunk is what the SDK's type says."""
+    writer = encoder(to or context())
+    frames = [*writer.open(start, None), *(frame for event in events for frame in writer.part(event)), *writer.close(ending or Ending(Stop.END))]
+    assert frames[-1] == (b"", b"[DONE]")
+    assert {event for event, _ in frames} == {b""}
+    return [msgspec.json.decode(data) for _, data in frames[:-1]]
+
+
+def deltas(events: Iterable[PartEvent], **options: Any) -> list[dict[str, Any]]:
+    """What the parts' chunks and those of the end add, without the first chunk and the finish."""
+    chunks = written(events, **options)
+    return [chunk["choices"][0]["delta"] for chunk in chunks[1:-1]]
+
+
+def test_a_plain_stream() -> None:
+    base = {"id": "u1", "object": "chat.completion.chunk", "created": 7, "model": "up", "service_tier": "flex", "usage": None}
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return base | {"choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]}
+
+    events = [Opened(0, Text("")), Grew(0, "é"), Grew(0, "A"), Closed(0)]
+    start = Start("u1", "up", 7, "flex")
+    chunks = written(events, Ending(Stop.LENGTH, usage=Usage(11, 7)), start=start, to=context(usage=True))
+    assert chunks == [
+        chunk({"role": "assistant", "content": None}),
+        chunk({"content": ""}),
+        chunk({"content": "é"}),
+        chunk({"content": "A"}),
+        chunk({}, "length"),
+        base | {"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}},
+    ]
+    for one in chunks:
+        ChatCompletionChunk.model_validate(one)
+
+
+def test_what_the_upstream_did_not_give() -> None:
+    (first, last) = written([], start=Start(), to=context(usage=True))
+    assert (first["id"], first["created"], first["model"]) == ("asf_r1", 99, "m")
+    assert first["usage"] is None
+    assert "service_tier" not in first
+    # Asked for, but not counted: no number is invented.
+    assert last["choices"][0]["finish_reason"] == "stop"
+
+
+def test_usage_is_told_to_who_asked() -> None:
+    assert not any("usage" in chunk for chunk in written([], Ending(Stop.END, usage=Usage(11, 7))))
+
+
+def test_calls_grow_side_by_side() -> None:
+    said = deltas(
+        [
+            Opened(0, Call("c1", "f", "")),
+            Opened(1, Call("c2", "p", "", Form.CUSTOM)),
+            Grew(1, "fr"),
+            Grew(0, "{}"),
+            Grew(1, "ee"),
+            Closed(1),
+            Closed(0),
+        ]
+    )
+    assert [delta["tool_calls"] for delta in said] == [
+        [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        [{"index": 1, "id": "c2", "type": "custom", "custom": {"name": "p", "input": ""}}],
+        [{"index": 1, "custom": {"input": "fr"}}],
+        [{"index": 0, "function": {"arguments": "{}"}}],
+        [{"index": 1, "custom": {"input": "ee"}}],
+    ]
+
+
+def test_a_wrapped_tool_s_text_is_said_when_it_is_whole() -> None:
+    aliases = {"p": Alias("patch", Form.CUSTOM), "ns__f": Alias("f", namespace="ns")}
+    events = [Opened(0, Call("c1", "p", "")), Opened(1, Call("c2", "ns__f", "")), Grew(0, '{"input":"a'), Grew(1, "{}"), Grew(0, '\\nb"}'), Closed(0)]
+    assert [delta["tool_calls"] for delta in deltas(events, to=context(**aliases))] == [
+        [{"index": 1, "id": "c2", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        [{"index": 1, "function": {"arguments": "{}"}}],
+        [{"index": 0, "id": "c1", "type": "custom", "custom": {"name": "patch", "input": "a\nb"}}],
+    ]
+
+
+def signature(delta: dict[str, Any]) -> Seal | None:
+    return seals.unwrap(delta["tool_calls"][0]["extra_content"]["google"]["thought_signature"])
+
+
+def test_gemini_s_signature_stands_in_the_call_s_first_delta() -> None:
+    events = [Opened(0, Call("c1", "f", "")), Grew(0, "{}"), Sealed(0, SEAL), Closed(0)]
+    (one,) = deltas(events, to=context(upstream=GEMINI))
+    assert signature(one) == Seal("dG9r+/8=", SealKind.THOUGHT, GEMINI, "google")
+    assert one["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+    # From elsewhere calls are live, and a signature comes when it comes.
+    _, _, last = deltas(events)
+    assert signature(last) == Seal("dG9r+/8=", SealKind.THOUGHT, GEMINI, "google")
+    assert last["tool_calls"][0]["function"] == {"arguments": ""}
+
+
+@pytest.mark.parametrize("part", [Reasoning(""), Call("c1", "f", "")])
+def test_other_seals_have_no_place(part: Reasoning | Call) -> None:
+    assert "sig" not in str(deltas([Opened(0, part), Grew(0, "{}"), Sealed(0, Seal("sig", SealKind.SIGNATURE, MESSAGES)), Closed(0)]))
+
+
+def test_who_asked_with_functions_is_answered_so() -> None:
+    events = [Opened(0, Call("c1", "f", "")), Grew(0, "{"), Grew(0, "}"), Closed(0)]
+    *_, delta, finish = [chunk["choices"][0] for chunk in written(events, Ending(Stop.TOOLS), to=OLD)]
+    assert delta["delta"] == {"function_call": {"name": "f", "arguments": "{}"}}
+    assert finish["finish_reason"] == "function_call"
+    # That form has one call; more are not lost.
+    more = [Opened(1, Call("c2", "f", "")), Closed(1)]
+    *_, delta, finish = [chunk["choices"][0] for chunk in written(events + more, Ending(Stop.TOOLS), to=OLD)]
+    assert [(call["index"], call["id"]) for call in delta["delta"]["tool_calls"]] == [(0, "c1"), (1, "c2")]
+    assert finish["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("stop", "finish"),
+    [(Stop.END, "tool_calls"), (Stop.TOOLS, "tool_calls"), (Stop.LENGTH, "length"), (Stop.FILTER, "content_filter"), (Stop.OTHER, "other")],
+)
+def test_a_cut_call_is_neither_completed_nor_called_finished(stop: Stop, finish: str) -> None:
+    *_, delta, last = [chunk["choices"][0] for chunk in written([Opened(0, Call("c1", "f", "")), Grew(0, '{"a'), Closed(0)], Ending(stop))]
+    assert delta["delta"] == {"tool_calls": [{"index": 0, "function": {"arguments": '{"a'}}]}
+    assert last["finish_reason"] == finish
+
+
+def test_all_sources_come_at_once() -> None:
+    events = [Opened(0, Text("ab")), Cited(0, Citation("u")), Closed(0), Opened(1, Text("c")), Cited(1, Citation("v", "V", 0, 1)), Closed(1)]
+    assert deltas(events)[-1]["annotations"] == [
+        {"type": "url_citation", "url_citation": {"start_index": 0, "end_index": 2, "url": "u", "title": ""}},
+        {"type": "url_citation", "url_citation": {"start_index": 2, "end_index": 3, "url": "v", "title": "V"}},
+    ]
+
+
+def test_an_error_is_the_last_word() -> None:
+    writer = encoder(context())
+    error = UpstreamError(Code.UPSTREAM_ERROR, "gone", detail=UpstreamDetail("overloaded_error"))
+    ((event, data),) = writer.fail(error)
+    assert (event, msgspec.json.decode(data)["error"]["message"]) == (b"", "gone")
+    writer.open(START, None)
+    writer.part(Opened(0, Text("")))
+    assert writer.fail(error) == [(event, data)]
+
+
+# The laws: put together by the SDK, a stream is the whole answer; and read again, it gives the events' answer.
+
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+COUNTS = st.integers(0, 99)
+CITED = st.lists(st.builds(Citation, WORDS, WORDS, COUNTS, COUNTS), max_size=2).map(tuple)
+LOGPROBS = Raw(b'[{"token":"x","logprob":-0.10,"bytes":null,"top_logprobs":[]}]')
+ARGUMENTS = st.sampled_from(['{"a": 1.0}', "{}", '{"input":"x"}', '{"a'])
+FUNCTIONS = st.builds(Call, WORDS, st.sampled_from("fgp"), ARGUMENTS, seal=st.none() | st.just(SEAL))
+CALLS = FUNCTIONS | st.builds(Call, WORDS, WORDS, WORDS, st.just(Form.CUSTOM))
+ANY_PARTS = st.lists(
+    st.builds(Text, st.just("") | WORDS, citations=CITED) | st.builds(Reasoning, st.just("") | WORDS) | st.builds(Refusal, WORDS) | CALLS, max_size=4
+)
+# What the surface can say in its own order.
+OWN_PARTS = st.tuples(
+    st.lists(st.builds(Reasoning, WORDS), max_size=1),
+    st.lists(st.builds(Text, WORDS, citations=CITED), max_size=1)
+    | st.tuples(st.builds(Text, WORDS), st.builds(Refusal, WORDS), CALLS, CALLS).map(list),
+).map(lambda parts: [*parts[0], *parts[1]])
+
+
+def responses(parts: st.SearchStrategy[list[Any]]) -> st.SearchStrategy[Response]:
+    made = st.builds(
+        Response,
+        parts=parts.map(tuple),
+        stop=st.sampled_from([Stop.END, Stop.LENGTH, Stop.FILTER]),
+        id=WORDS,
+        model=st.none() | WORDS,
+        created=st.none() | COUNTS,
+        usage=st.none() | st.builds(Usage, COUNTS, COUNTS, *[st.none() | COUNTS] * 3),
+        service_tier=st.none() | st.just("flex"),
+    )
+    return made.map(logged)
+
+
+def logged(response: Response) -> Response:
+    """The answer with token entries, where it has text."""
+    texts = any(isinstance(part, Text) and part.text for part in response.parts)
+    return msgspec.structs.replace(response, logprobs=LOGPROBS if texts else None)
+
+
+CONTEXTS = st.sampled_from([context(usage=True), context(upstream=GEMINI, usage=True), context(usage=True, p=Alias("q", Form.CUSTOM), f=Alias("F"))])
+
+
+def streamed(response: Response, to: Context) -> list[bytes]:
+    """The data of the frames that a whole answer's events make."""
+    told: list[Event] = list(unfold(response))
+    start = next(event for event in told if isinstance(event, Start))
+    writer = encoder(to)
+    frames = writer.open(start, None)
+    for event in told:
+        frames += writer.part(event) if KINDS[type(event)] is Kind.PART else []
+    frames += writer.close(Ending(response.stop, None, response.usage))
+    return [data for _, data in frames]
+
+
+def said(value: Any) -> Any:
+    """A document without what is null: the SDK's types fill it in."""
+    if isinstance(value, dict):
+        return {key: said(one) for key, one in value.items() if one is not None}
+    return [said(one) for one in value] if isinstance(value, list) else value
+
+
+def without_places(answer: dict[str, Any]) -> dict[str, Any]:
+    """The SDK keeps the deltas' indices in the calls it has put together."""
+    for call in answer["choices"][0]["message"].get("tool_calls", ()):
+        call.pop("index", None)
+    return answer
+
+
+@settings(max_examples=40)
+@given(responses(ANY_PARTS), CONTEXTS)
+def test_the_sdk_puts_the_whole_answer_together(response: Response, to: Context) -> None:
+    state: ChatCompletionStreamState[Any] = ChatCompletionStreamState()
+    for data in streamed(response, to)[:-1]:
+        state.handle_chunk(ChatCompletionChunk.construct(**msgspec.json.decode(data)))
+    put = state.current_completion_snapshot.to_dict()
+    assert without_places(said(put)) == said(msgspec.json.decode(write(response, to)))
+
+
+@settings(max_examples=60)
+@given(responses(OWN_PARTS), CONTEXTS)
+def test_reading_the_stream_gives_the_answer(response: Response, to: Context) -> None:
+    taken: list[Response] = []
+    fold = Fold(lambda answer: taken.append(answer) or b"")
+    reader = decoder()
+    ending = Ending(Stop.ERROR)
+    for data in streamed(response, to):
+        for event in reader.feed(Frame(b"", b"", data)):
+            if isinstance(event, Start):
+                fold.open(event, None)
+            elif isinstance(event, Finish):
+                ending = Ending(event.stop, None, ending.usage)
+            elif isinstance(event, UsageSeen):
+                ending = Ending(ending.stop, None, event.usage)
+            elif KINDS[type(event)] is Kind.PART:
+                fold.part(event)
+    fold.close(ending)
+    assert taken == [read(write(response, to))]

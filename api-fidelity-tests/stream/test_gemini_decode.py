@@ -1,0 +1,278 @@
+"""A Gemini stream, chunk by chunk, as events: table by table."""
+
+import json
+
+import pytest
+
+from asgi_surface import ir
+from asgi_surface.codecs.gemini.decode import decoder
+from asgi_surface.codecs.gemini.verdicts import ROWS
+from asgi_surface.errors import ErrorFacts, UpstreamDetail
+from asgi_surface.events import Cited, Closed, Fault, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.framing import Frame
+from asgi_surface.surfaces import GEMINI
+
+BEGUN = Start("r1", "m1", 1771141837)
+
+
+def seal(token):
+    return ir.Seal(token, ir.SealKind.THOUGHT, GEMINI)
+
+
+def frame(chunk, event=b""):
+    return Frame(b"", event, (chunk if isinstance(chunk, str) else json.dumps(chunk)).encode())
+
+
+def candidate(*parts, **more):
+    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "index": 0, **more}]}
+
+
+def decoded(*chunks):
+    """The events of these chunks after the start, and what was not read."""
+    reader = decoder()
+    events = [event for chunk in chunks for event in reader.feed(frame(chunk))]
+    assert set(reader.unread) <= ROWS.keys()
+    return [event for event in events if not isinstance(event, Start)], reader.unread
+
+
+CALL = {"functionCall": {"name": "f", "id": "c1", "args": {"a": 1}}}
+PARTS = {
+    "text grows": (
+        [candidate({"text": "a"}), candidate({"text": "b"})],
+        [Opened(0, ir.Text("")), Grew(0, "a"), Grew(0, "b")],
+    ),
+    "text follows thought": (
+        [candidate({"text": "T", "thought": True}, {"text": "U", "thought": True}), candidate({"text": "a", "thought": False})],
+        [Opened(0, ir.Reasoning("")), Grew(0, "T"), Grew(0, "U"), Closed(0), Opened(1, ir.Text("")), Grew(1, "a")],
+    ),
+    "a token on thought ends it": (
+        [
+            candidate({"text": "T", "thought": True}),
+            candidate({"text": "", "thought": True, "thoughtSignature": "t"}, {"text": "U", "thought": True}),
+        ],
+        [
+            *[Opened(0, ir.Reasoning("")), Grew(0, "T"), Sealed(0, seal("t")), Closed(0)],
+            *[Opened(1, ir.Reasoning("")), Grew(1, "U")],
+        ],
+    ),
+    "a token on text stands before it": (
+        [candidate({"text": "T", "thought": True}), candidate({"text": "a", "thoughtSignature": "t"}), candidate({"text": "b"})],
+        [
+            *[Opened(0, ir.Reasoning("")), Grew(0, "T"), Closed(0)],
+            *[Opened(1, ir.Reasoning("")), Sealed(1, seal("t")), Closed(1)],
+            *[Opened(2, ir.Text("")), Grew(2, "a"), Grew(2, "b")],
+        ],
+    ),
+    "a token on an empty part stays": (
+        [candidate({"text": "a"}), candidate({"text": "", "thoughtSignature": "t"}, {"thoughtSignature": "u"})],
+        [
+            *[Opened(0, ir.Text("")), Grew(0, "a"), Closed(0)],
+            *[Opened(1, ir.Reasoning("")), Sealed(1, seal("t")), Closed(1)],
+            *[Opened(2, ir.Reasoning("")), Sealed(2, seal("u")), Closed(2)],
+        ],
+    ),
+    "empty parts say nothing": ([candidate({"text": ""}, {"text": "", "thought": True}), candidate(), {"candidates": [{}]}], []),
+    "a call is whole": (
+        [candidate({"text": "a"}, {**CALL, "thoughtSignature": "t"})],
+        [
+            *[Opened(0, ir.Text("")), Grew(0, "a"), Closed(0)],
+            *[Opened(1, ir.Call("c1", "f", "")), Sealed(1, seal("t")), Grew(1, '{"a": 1}'), Closed(1)],
+        ],
+    ),
+    "calls without ids are numbered": (
+        [candidate(CALL, {"functionCall": {"name": "g"}}), candidate({"functionCall": {"name": "g", "args": {}}})],
+        [
+            *[Opened(0, ir.Call("c1", "f", "")), Grew(0, '{"a": 1}'), Closed(0)],
+            *[Opened(1, ir.Call("call_1", "g", "", minted=True)), Grew(1, "{}"), Closed(1)],
+            *[Opened(2, ir.Call("call_2", "g", "", minted=True)), Grew(2, "{}"), Closed(2)],
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("chunks", "events"), PARTS.values(), ids=PARTS)
+def test_parts(chunks, events):
+    assert decoded(*chunks) == (events, [])
+
+
+def test_arguments_keep_their_text():
+    events, _ = decoded('{"candidates": [{"content": {"parts": [{"functionCall": {"name": "f", "args": {"b":  1.0, "a": "\\u00e9"}}}]}}]}')
+    assert events[1] == Grew(0, '{"b":  1.0, "a": "\\u00e9"}')
+
+
+def test_what_is_skipped_is_named_and_parts_the_text():
+    chunks = [candidate({"text": "a"}, {"executableCode": {"code": "1"}}, {"text": "b", "partMetadata": {"x": 1}}, {"hologram": {}})]
+    events, unread = decoded(*chunks)
+    assert events == [Opened(0, ir.Text("")), Grew(0, "a"), Closed(0), Opened(1, ir.Text("")), Grew(1, "b"), Closed(1)]
+    assert unread == ["answer:executableCode", "answer:partMetadata", "answer:part"]
+
+
+def test_the_answer_begins_once_and_with_what_is_used_so_far():
+    reader = decoder()
+    head = {"responseId": "r1", "modelVersion": "m1", "createTime": "2026-02-15T07:50:37.854117Z"}
+    assert list(reader.feed(frame({"usageMetadata": {"promptTokenCount": 3}}))) == [UsageSeen(ir.Usage(3))]
+    first = {**candidate({"text": "a"}), **head, "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 1, "thoughtsTokenCount": 2}}
+    assert list(reader.feed(frame(first))) == [UsageSeen(ir.Usage(3, 3, reasoning=2)), BEGUN, Opened(0, ir.Text("")), Grew(0, "a")]
+    again = {**candidate({"text": "b"}), **head, "usageMetadata": {"trafficType": "ON_DEMAND"}, "createTime": "soon"}
+    assert list(reader.feed(frame(again))) == [Grew(0, "b")]
+
+
+FINISHES = {
+    "a stop": ([candidate({"text": "a"}, finishReason="STOP")], [ir.Stop.END]),
+    "a stop on every chunk": ([candidate({"text": "a"}, finishReason="STOP"), candidate({"text": "b"}, finishReason="STOP")], [ir.Stop.END] * 2),
+    "a weightier one later": ([candidate(finishReason="STOP"), candidate(finishReason="MAX_TOKENS")], [ir.Stop.END, ir.Stop.LENGTH]),
+    "with a call": ([candidate(CALL, finishReason="STOP")], [ir.Stop.TOOLS]),
+    "after a call": ([candidate(CALL), candidate({"text": ""}, finishReason="STOP")], [ir.Stop.TOOLS]),
+    "before a call": ([candidate(finishReason="STOP"), candidate(CALL)], [ir.Stop.END, ir.Stop.TOOLS]),
+    "truncated with a call": ([candidate(CALL, finishReason="MAX_TOKENS")], [ir.Stop.LENGTH]),
+    "a malformed call": ([candidate(finishReason="MALFORMED_FUNCTION_CALL", finishMessage="print(1)")], [ir.Stop.ERROR]),
+    "an unknown one": ([candidate(finishReason="BORED")], [ir.Stop.OTHER]),
+    "none": ([candidate(finishReason="FINISH_REASON_UNSPECIFIED"), candidate(finishReason=""), candidate(finishReason=None)], []),
+    "a blocked prompt": ([{"promptFeedback": {"blockReason": "SAFETY"}}], [ir.Stop.REFUSAL]),
+    "no blocked prompt": ([{"promptFeedback": {"blockReason": "BLOCKED_REASON_UNSPECIFIED"}}, {"promptFeedback": {}}], []),
+}
+
+
+@pytest.mark.parametrize(("chunks", "stops"), FINISHES.values(), ids=FINISHES)
+def test_finishes(chunks, stops):
+    events, _ = decoded(*chunks)
+    assert [event.stop for event in events if isinstance(event, Finish)] == stops
+
+
+def test_text_after_the_finish_goes_on():
+    events, _ = decoded(candidate({"text": "a"}, finishReason="STOP"), candidate({"text": "b"}, finishReason="STOP"))
+    assert events == [Opened(0, ir.Text("")), Grew(0, "a"), Finish(ir.Stop.END), Grew(0, "b"), Finish(ir.Stop.END)]
+
+
+def test_a_blocked_prompt_begins_the_answer():
+    assert list(decoder().feed(frame({"promptFeedback": {"blockReason": "OTHER"}, "responseId": "r"}))) == [Start("r"), Finish(ir.Stop.REFUSAL)]
+
+
+def test_only_the_first_candidate_answers():
+    other = {"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP", "index": 1}
+    assert decoded({"candidates": [other]}, {"candidates": [{"content": {"parts": [{"text": "a"}]}}, other]}) == (
+        [Opened(0, ir.Text("")), Grew(0, "a")],
+        ["answer:candidates"],
+    )
+
+
+NO = ErrorFacts("no", UpstreamDetail("RESOURCE_EXHAUSTED"), 429)
+ERROR = {"error": {"code": 429, "message": "no", "status": "RESOURCE_EXHAUSTED"}}
+FAULTS = {
+    "an object": (frame(ERROR), [Fault(NO)]),
+    "in an array": (frame([ERROR]), [Fault(NO)]),
+    "an error event": (frame({"message": "no"}, b"error"), [Fault(ErrorFacts("no"))]),
+    "without words": (frame({"error": 7}), [Fault(ErrorFacts(""))]),
+    "with the last words": (
+        frame({**candidate({"text": "a"}), **ERROR}),
+        [Start(), Opened(0, ir.Text("")), Grew(0, "a"), Fault(NO)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "events"), FAULTS.values(), ids=FAULTS)
+def test_errors_of_the_upstream(given, events):
+    assert list(decoder().feed(given)) == events
+
+
+WEB = {"groundingChunks": [{"web": {"uri": "u1", "title": "t1"}}]}
+SUPPORTED = {**WEB, "groundingSupports": [{"segment": {"startIndex": 2, "endIndex": 3}, "groundingChunkIndices": [0]}]}
+
+
+def test_sources_count_over_all_of_the_text_and_are_said_once():
+    events, unread = decoded(
+        candidate({"text": "T", "thought": True}, {"text": "é", "thoughtSignature": "t"}, groundingMetadata={}, urlContextMetadata={"a": 1}),
+        candidate({"text": "a"}, groundingMetadata=SUPPORTED, urlContextMetadata={"a": 1}),
+        candidate({"text": "b"}, finishReason="STOP", groundingMetadata=SUPPORTED, citationMetadata={"citations": [{"uri": "u2"}]}),
+    )
+    assert [event for event in events if isinstance(event, Cited)] == [Cited(2, ir.Citation("u1", "t1", 1, 2)), Cited(2, ir.Citation("u2"))]
+    assert unread == ["answer:urlContextMetadata"]
+
+
+def test_sources_without_an_open_text_are_not_read():
+    assert decoded(candidate({"text": "a"}), candidate(CALL), candidate(groundingMetadata=SUPPORTED))[1] == ["answer:groundingMetadata"]
+    assert decoded(candidate(CALL, groundingMetadata=SUPPORTED))[1] == ["answer:groundingMetadata"]
+    assert decoded(candidate({"text": "a"}, groundingMetadata={"webSearchQueries": ["q"]}))[1] == ["answer:groundingMetadata"]
+
+
+LOGGED = {"chosenCandidates": [{"token": "a", "logProbability": -0.10}]}
+
+
+def test_log_probabilities_stand_with_their_text():
+    events, unread = decoded(candidate({"text": "a"}, logprobsResult=LOGGED))
+    assert [type(event) for event in events] == [Opened, Grew, Logged]
+    assert json.loads(bytes(events[-1].logprobs)) == [{"token": "a", "logprob": -0.1, "bytes": [97], "top_logprobs": []}]
+    assert unread == []
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        candidate({"text": "a"}, logprobsResult={"odd": 1}),
+        candidate(CALL, logprobsResult=LOGGED),
+        candidate({"text": "a", "thought": True}, logprobsResult=LOGGED),
+    ],
+)
+def test_log_probabilities_of_no_text_are_not_read(chunk):
+    assert decoded(chunk)[1] == ["answer:logprobsResult"]
+
+
+UNREADABLE = [
+    "[]",
+    "[1]",
+    "7",
+    "{",
+    candidate({"text": 1}),
+    candidate({"functionCall": {}}),
+    candidate({"functionCall": {"name": "f", "args": "{}"}}),
+    candidate({"functionCall": 7}),
+    candidate({"text": "a", "thoughtSignature": 7}),
+    candidate(finishReason=7),
+    candidate({"functionCall": {"willContinue": True}}),
+]
+
+
+@pytest.mark.parametrize("chunk", UNREADABLE)
+def test_a_chunk_whose_words_calls_or_finish_cannot_be_read_is_none(chunk):
+    with pytest.raises(ValueError, match=r"^(?!.*print)"):
+        list(decoder().feed(frame(chunk)))
+
+
+def piece(path=None, last=False, **more):
+    said = {} if path is None else {"partialArgs": [{"jsonPath": path, **more}]}
+    return candidate({"functionCall": said if last else {**said, "willContinue": True}})
+
+
+def test_arguments_that_come_piece_by_piece_are_put_together():
+    first = candidate({"functionCall": {"name": "f", "willContinue": True}, "thoughtSignature": "t"})
+    pieces = [
+        piece("$.a", stringValue="x", willContinue=True),
+        piece("$.a", stringValue="y"),
+        piece("$.b['c d'][1]", numberValue=2.50),
+        piece('$.b["c d"][0].e', boolValue=False),
+        piece("$.n", nullValue="NULL_VALUE"),
+    ]
+    events, _ = decoded(first, *pieces, piece(last=True), candidate(finishReason="STOP"))
+    assert events == [
+        *[Opened(0, ir.Call("call_0", "f", "", minted=True)), Sealed(0, seal("t"))],
+        *[Grew(0, '{"a":"xy","b":{"c d":[{"e":false},2.5]},"n":null}'), Closed(0)],
+        Finish(ir.Stop.TOOLS),
+    ]
+
+
+def test_a_call_may_be_said_in_one_piece_under_its_own_id():
+    said = {"functionCall": {"name": "f", "id": "c1", "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]}}
+    assert decoded(candidate(said))[0] == [Opened(0, ir.Call("c1", "f", "")), Grew(0, '{"a":"x"}'), Closed(0)]
+
+
+@pytest.mark.parametrize("path", ["a", "$", "$.a.b", "$..a"])
+def test_what_is_no_path_of_a_value_is_not_read(path):
+    chunks = [candidate({"functionCall": {"name": "f", "willContinue": True}}), piece("$.a", stringValue="x"), piece(path, stringValue="y")]
+    with pytest.raises(ValueError, match="path"):
+        decoded(*chunks)
+
+
+def test_numbers_keep_their_text():
+    reader = decoder()
+    chunk = '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a","numberValue":1.50}]}}]}}]}'
+    assert list(reader.feed(frame(chunk)))[2] == Grew(0, '{"a":1.50}')

@@ -1,0 +1,123 @@
+"""Between the two forms of an answer: events fold into a whole one, and a whole one unfolds into events.
+
+Pure. Knows no wire: a fold stands in the place of an encoder, so every stream passes the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Raw, structs
+
+from asgi_surface.codecs.base import Frames
+from asgi_surface.errors import GatewayError
+from asgi_surface.events import Cited, Closed, Ending, Event, Finish, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
+from asgi_surface.ir import Call, Reasoning, Refusal, Response, Text, Usage
+
+_LIST: Final = msgspec.json.Decoder(list[Raw])
+_Growing = Text | Reasoning | Call | Refusal
+
+
+class Fold:
+    """Takes events as an encoder does and writes one whole answer at the end. A failed answer writes nothing: its error has its own status."""
+
+    sequential = False
+
+    def __init__(self, write: Callable[[Response], bytes]) -> None:
+        self._write = write
+        self._start = Start()
+        self._parts: dict[int, _Growing] = {}
+        self._texts: dict[int, list[str]] = {}
+        self._logprobs: list[Raw] = []
+
+    def open(self, start: Start, usage: Usage | None) -> Frames:
+        """The answer begins."""
+        del usage
+        self._start = start
+        return []
+
+    def part(self, event: PartEvent) -> Frames:
+        """Something of a part."""
+        index = event.index
+        match event:
+            case Opened(part=part):
+                self._parts[index], self._texts[index] = part, []
+            case Grew(text=text):
+                self._texts[index].append(text)
+            case Sealed(seal=seal):
+                self._parts[index] = structs.replace(self._parts[index], seal=seal)
+            case Cited(citation=citation):
+                part = self._parts[index]
+                self._parts[index] = structs.replace(part, citations=(*getattr(part, "citations", ()), citation))
+            case Logged(logprobs=logprobs):
+                self._logprobs += _LIST.decode(logprobs)
+            case Closed():
+                pass
+        return []
+
+    def close(self, ending: Ending) -> Frames:
+        """The whole answer."""
+        start = self._start
+        response = Response(
+            id=start.id,
+            model=start.model,
+            created=start.created,
+            parts=tuple(_grown(part, "".join(self._texts[index])) for index, part in self._parts.items()),
+            stop=ending.stop,
+            stop_sequence=ending.sequence,
+            usage=ending.usage,
+            logprobs=Raw(b"[" + b",".join(map(bytes, self._logprobs)) + b"]") if self._logprobs else None,
+            service_tier=start.service_tier,
+        )
+        return [(b"", self._write(response))]
+
+    def fail(self, error: GatewayError) -> Frames:
+        """Nothing: whoever folds raises the error."""
+        del error
+        return []
+
+
+def _grown(part: _Growing, text: str) -> _Growing:
+    if isinstance(part, Call):
+        return structs.replace(part, arguments=part.arguments + text)
+    return structs.replace(part, text=part.text + text)
+
+
+def unfold(response: Response) -> Iterator[Event]:
+    """The events of a whole answer, in the order in which a stream would bring them."""
+    yield Start(response.id, response.model, response.created, response.service_tier)
+    if response.usage is not None:
+        yield UsageSeen(response.usage)
+    logprobs = response.logprobs
+    for index, part in enumerate(one for one in response.parts if isinstance(one, Text | Reasoning | Call | Refusal)):
+        yield from _unfolded(index, part)
+        if isinstance(part, Text) and logprobs is not None:
+            yield Logged(index, logprobs)
+            logprobs = None
+        yield Closed(index)
+    yield Finish(response.stop, response.stop_sequence)
+
+
+def _unfolded(index: int, part: _Growing) -> Iterator[Event]:
+    """A part as it opens, its seal, its words and its sources."""
+    words = part.arguments if isinstance(part, Call) else part.text
+    seal = part.seal if isinstance(part, Call | Reasoning) else None
+    yield Opened(index, _bare(part))
+    if isinstance(part, Call) and seal is not None:
+        yield Sealed(index, seal)
+    if words:
+        yield Grew(index, words)
+    if isinstance(part, Reasoning) and seal is not None:
+        yield Sealed(index, seal)
+    for citation in part.citations if isinstance(part, Text) else ():
+        yield Cited(index, citation)
+
+
+def _bare(part: _Growing) -> _Growing:
+    if isinstance(part, Call):
+        return structs.replace(part, arguments="", seal=None)
+    if isinstance(part, Reasoning):
+        return structs.replace(part, text="", seal=None)
+    return structs.replace(part, text="", citations=()) if isinstance(part, Text) else structs.replace(part, text="")

@@ -1,0 +1,276 @@
+"""What a codec is: all knowledge of one surface, behind one set of functions. Native mode uses the reading half of it.
+
+Knows nothing of any particular surface, route or transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, Protocol
+
+from msgspec import Raw, Struct, field
+
+from asgi_surface.errors import ErrorFacts, GatewayError
+from asgi_surface.events import Ending, Event, PartEvent, Start
+from asgi_surface.framing import Frame, Framing
+from asgi_surface.ir import Form, Request, Response, Stop, Usage
+from asgi_surface.lifecycle import Kind
+from asgi_surface.members import Members
+from asgi_surface.surfaces import Feature, Surface
+from asgi_surface.verdicts import Mention, Row
+
+
+class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a binding's upstream deviates from its surface's official wire, where a conversion must know it. Declared, never guessed.
+
+    `default_max_tokens` is said where the surface requires a limit and the client gave none. `reasoning_style` is how effort is asked for: by words,
+    by token budgets (`reasoning_budgets` translates words), or by the engine's chat template. `prefill` allows a trailing assistant turn on surfaces
+    that do not continue it officially; `remote_images` lets URLs of images go to Gemini. `stream` says that the upstream only streams, or never does:
+    answers are folded or unfolded for the client.
+    """
+
+    instruction_role: Literal["system", "developer"] = "system"
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    default_max_tokens: int = 8192
+    reasoning_style: Literal["effort", "budget", "template"] = "effort"
+    reasoning_budgets: Mapping[str, int] = field(default_factory=lambda: {"low": 1024, "medium": 8192, "high": 24576})
+    custom_tools: Literal["wrap", "refuse"] = "wrap"
+    prefill: bool = False
+    remote_images: bool = False
+    stream: Literal["always", "never"] | None = None
+
+
+class Demand(Struct, frozen=True):
+    """A feature that a request needs, and the JSON pointer of what asks for it."""
+
+    feature: Feature
+    pointer: str
+
+
+class Needs(Struct, frozen=True):
+    """What a request asks of its upstream: each feature once, with its first pointer; and how long its history is, and where it stands."""
+
+    demands: tuple[Demand, ...] = ()
+    history: int = 0
+    history_pointer: str = ""
+
+
+class Guard(Struct, frozen=True):
+    """A field with effects on the server's side. It passes when the binding declares `feature` or the value (its bytes) is harmless."""
+
+    feature: Feature | None
+    harmless: tuple[bytes, ...] = (b"null",)
+
+
+class ShippedPolicy(Struct, frozen=True, kw_only=True):
+    """A surface's default policy as data: the fields of the official SDK that pass, the guarded ones, what is forced without a feature; headers."""
+
+    name: str
+    fields: frozenset[str]
+    guarded: Mapping[str, Guard] = {}
+    force_without: Mapping[str, tuple[Feature, bytes]] = {}
+    headers: frozenset[str] = frozenset()
+
+
+class Signal(Struct, frozen=True, gc=False):
+    """One fact that an answer tells about its own life."""
+
+    kind: Kind
+    stop: Stop | None = None
+    usage: Usage | None = None
+    fault: ErrorFacts | None = None
+
+
+class Sight(Struct, frozen=True, gc=False):
+    """What one frame, or one JSON answer, was seen to say.
+
+    `chars` counts the characters of answer text, reasoning and call arguments in it; `event` is the SSE event name the official wire has for the
+    frame (b"" where the surface has none); `alive` is False for a provider's ping.
+    """
+
+    signals: tuple[Signal, ...] = ()
+    chars: int = 0
+    event: bytes = b""
+    alive: bool = True
+
+
+class Watch(Protocol):
+    """Reads the terminal facts of one stream, frame by frame, without changing it."""
+
+    def see(self, frame: Frame) -> Sight:
+        """The facts of one frame. Raises `ValueError` when the frame's data is not what the surface sends."""
+        ...
+
+    def failure(self, error: GatewayError, request_id: str) -> tuple[bytes, bytes]:
+        """Event name (b"" for none) and data of the error terminal that fits this stream so far."""
+        ...
+
+
+class ModelEntry(Struct, frozen=True):
+    """One name a client may ask for, with what the route behind it says of itself."""
+
+    name: str
+    owner: str
+    operations: tuple[str, ...] = ()
+
+
+class ListQuery(Struct, frozen=True):
+    """Paging as the surface's model list takes it; None where the client did not say. `after` and `before` are ids, or `after` a page token."""
+
+    limit: int | None = None
+    after: str | None = None
+    before: str | None = None
+
+
+def _same(name: str) -> str:
+    return name
+
+
+def _nothing(_: Members) -> None:
+    return
+
+
+def _all_said(_: Response) -> tuple[str, ...]:
+    return ()
+
+
+class Lifted(Struct, frozen=True):
+    """A client's request in no surface's words, and every construct of its surface that it uses, with its place."""
+
+    request: Request
+    mentions: tuple[Mention, ...] = ()
+
+
+class Alias(Struct, frozen=True):
+    """What the client calls a tool whose name, form or namespace the target could not say."""
+
+    name: str
+    form: Form = Form.FUNCTION
+    namespace: str | None = None
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """The upstream that a request is lowered for."""
+
+    model: str
+    dialect: Dialect
+    seal_domain: str
+    features: frozenset[Feature]
+
+
+class Lowered(Struct, frozen=True, kw_only=True):
+    """A body in the target's words.
+
+    `origins` maps a top-level member's name to the client's pointer behind it; members the gateway added by itself are in
+    `added`, not in `origins`. `aliases` maps names of tools as the upstream knows them to the client's. `emulated` names constructs of the client's
+    request that are said another way, with their pointers.
+    """
+
+    members: Members
+    origins: Mapping[str, str] = {}
+    added: frozenset[str] = frozenset()
+    aliases: Mapping[str, Alias] = {}
+    emulated: tuple[Mention, ...] = ()
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """What writing an answer needs to know beside it: the client's request, the tools' names, who minted the seals, and the gateway's own facts.
+
+    `request_id` is the gateway's, for ids that a surface demands and the upstream did not give; `now` is seconds since the epoch.
+    """
+
+    request: Request
+    aliases: Mapping[str, Alias]
+    seal_domain: str
+    upstream: Surface
+    model: str
+    request_id: str
+    now: int
+
+
+LEFT: Final = ("answer:citations", "answer:logprobs", "answer:seals")
+"""What an answer may hold that a client's surface has no place for, whatever the upstream calls it."""
+
+Frames = list[tuple[bytes, bytes]]
+"""Frames to write: the SSE event name (b"" for none) and the data of each."""
+
+
+class Decoder(Protocol):
+    """Reads one stream of its surface, frame by frame. `unread` names the constructs that were skipped."""
+
+    unread: list[str]
+
+    def feed(self, frame: Frame) -> Iterable[Event]:
+        """The events of one frame with data. Raises `ValueError` when it cannot be read."""
+        ...
+
+
+class Encoder(Protocol):
+    """Writes one stream of its surface. Keeps no terminal flags: the lifecycle's table calls `open` once, then parts, then one of `close`, `fail`.
+
+    `sequential` says that the surface allows one open part at a time. Every part is closed before `close`; before `fail` they stay open, and `fail`
+    may come before `open`. `close` raises `GatewayError` when what was said is no answer of the surface; then `fail` follows.
+    """
+
+    sequential: bool
+
+    def open(self, start: Start, usage: Usage | None) -> Frames:
+        """The answer begins; `usage` is what is known by then."""
+        ...
+
+    def part(self, event: PartEvent) -> Frames:
+        """Something of a part."""
+        ...
+
+    def close(self, ending: Ending) -> Frames:
+        """The success or truncation terminal."""
+        ...
+
+    def fail(self, error: GatewayError) -> Frames:
+        """The error terminal."""
+        ...
+
+
+class Codec(Struct, frozen=True, kw_only=True):
+    """One surface.
+
+    `needs(members, stream)` raises `RequestError` when a member it must read has a shape the surface does not know; `precheck(members)` raises
+    what must be refused before anything else. `tool_types(tools)` gives the place below `/tools` and the type of every tool. `fixed_headers` go out
+    unless the client names its own. `document(body)` raises `ValueError` when the body is no JSON answer of the surface. `error` and
+    `models` give whole JSON bodies; `model` gives one entry. `names` maps a member's spelling to the one that policies know. `eof_ends` says
+    that a whole body's end is a terminal; `keepalive` is what a waiting client may be sent (b"": nothing). `count_fields` are members that only
+    count-tokens bodies have.
+
+    The converting half: `rows` gives each construct's verdict on every other surface; `lift(members, stream)` and `lower(request, target)` raise
+    `RequestError` with the client's pointer; `read(body)` raises `ValueError` when text, calls or finish cannot be read; `write` gives a JSON body,
+    and `unsaid(response)` names what it has to leave out, in words of `LEFT`;
+    `decoder` and `encoder` make one for a stream.
+    """
+
+    surface: Surface
+    policy: ShippedPolicy
+    required: frozenset[str]
+    fixed_headers: tuple[tuple[str, str], ...] = ()
+    model_in_path: bool = False
+    count_fields: frozenset[str] = frozenset()
+    names: Callable[[str], str] = _same
+    precheck: Callable[[Members], None] = _nothing
+    needs: Callable[[Members, bool], Needs]
+    tool_types: Callable[[Raw], Sequence[tuple[str, str]]]
+    watch: Callable[[], Watch]
+    document: Callable[[bytes], Sight]
+    error: Callable[[GatewayError, str], bytes]
+    error_facts: Callable[[bytes], ErrorFacts | None]
+    models: Callable[[Sequence[ModelEntry], ListQuery], bytes]
+    model: Callable[[ModelEntry], bytes]
+    framings: tuple[Framing, ...] = (Framing.SSE,)
+    eof_ends: bool = False
+    keepalive: bytes = b""
+    rows: Mapping[str, Row]
+    decoder: Callable[[], Decoder]
+    encoder: Callable[[Context], Encoder]
+    lift: Callable[[Members, bool], Lifted]
+    lower: Callable[[Request, Target], Lowered]
+    read: Callable[[bytes], Response]
+    write: Callable[[Response, Context], bytes]
+    unsaid: Callable[[Response], tuple[str, ...]] = _all_said

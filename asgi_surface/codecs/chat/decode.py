@@ -1,0 +1,227 @@
+"""Reads a Chat Completions stream, chunk by chunk, of any server that speaks it. What a delta says is read as `read` reads a message.
+
+Knows no client: the events are said again by the client's encoder. Nor does it judge their order: that is the lifecycle's table's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from asgi_surface.codecs import openai_wire, reading
+from asgi_surface.codecs.chat.decode_calls import Calls, Piece
+from asgi_surface.codecs.chat.read import (
+    _STRING,
+    _TOOL_STOPS,
+    _UNREAD_ANSWER,
+    _Call,
+    _citations,
+    _content,
+    _Function,
+    _Logprobs,
+    _logprobs,
+    _Message,
+    _reasoning,
+    _seal,
+    _words,
+)
+from asgi_surface.codecs.chat.stream import STOPS
+from asgi_surface.errors import ErrorFacts
+from asgi_surface.events import Cited, Closed, End, Event, Fault, Finish, Grew, Logged, Opened, PartEvent, Start, UsageSeen
+from asgi_surface.framing import Frame
+from asgi_surface.ir import Citation, Form, Reasoning, Refusal, Stop, Text, Usage
+
+
+class _CallDelta(_Call):
+    index: Any = None
+
+
+class _Delta(_Message):
+    tool_calls: list[_CallDelta] | None = None  # type: ignore[assignment]  # msgspec reads it, nobody writes it
+
+
+class _Choice(Struct):
+    index: Any = None
+    delta: _Delta | None = None
+    finish_reason: Any = None
+    logprobs: _Logprobs | None = None
+
+
+class _Groq(Struct):
+    usage: Any = None
+    error: Any = None
+
+
+class _Chunk(Struct):
+    object: Any = None
+    id: Any = None
+    model: Any = None
+    created: Any = None
+    service_tier: Any = None
+    system_fingerprint: Any = None
+    moderation: Any = None
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    error: Any = None
+    x_groq: _Groq | None = None
+
+
+_CHUNK: Final = msgspec.json.Decoder(_Chunk)
+_NO_GROQ: Final = _Groq()
+_NO_DELTA: Final = _Delta()
+_NO_FUNCTION: Final = _Function()
+_FLAT: Final[dict[type, Reasoning | Text | Refusal]] = {Reasoning: Reasoning(""), Text: Text(""), Refusal: Refusal("")}
+# The deprecated form has one call and no index.
+_OLD_SLOT: Final = "function_call"
+
+
+class ChatDecoder:
+    """One stream. Calls close at a finish. Words close when their kind changes or at `[DONE]`: servers send text after a finish."""
+
+    def __init__(self) -> None:
+        self.unread: list[str] = []
+        self._skipped: dict[str, None] = {}
+        self._parts = itertools.count()
+        self._calls = Calls(self._parts)
+        self._started = False
+        self._flat: tuple[type, int] | None = None
+        self._cited: list[Citation] = []
+        self._before = self._chars = 0
+
+    def feed(self, frame: Frame) -> Iterable[Event]:
+        """The events of one chunk, or of `[DONE]`."""
+        events = list(self._done() if frame.data.startswith(b"[DONE]") else self._chunk(frame))
+        if len(self.unread) != len(self._skipped):
+            self.unread = [*self._skipped]
+        return events
+
+    def _done(self) -> Iterator[Event]:
+        yield from self._close()
+        if self._cited:
+            self._skipped["answer:annotations"] = None
+        yield End()
+
+    def _chunk(self, frame: Frame) -> Iterator[Event]:
+        chunk = reading.decode(_CHUNK, frame.data)
+        groq = chunk.x_groq or _NO_GROQ
+        seen = _spent(chunk.usage or groq.usage)
+        if chunk.error or groq.error or chunk.object == "error" or frame.event == b"error":
+            facts = reading.facts_of({"error": groq.error}) if groq.error else reading.error_facts(frame.data)
+            yield from seen
+            yield Fault(facts or ErrorFacts(""))
+            return
+        # Azure's first chunk has no choices and no id: it tells about the prompt.
+        if chunk.choices and not self._started:
+            self._started = True
+            yield Start(reading.string(chunk.id), reading.string(chunk.model), reading.count(chunk.created), reading.string(chunk.service_tier))
+        for name in _UNREAD_ANSWER:
+            if getattr(chunk, name):
+                self._skipped[f"answer:{name}"] = None
+        for choice in chunk.choices or ():
+            yield from self._choice(choice)
+        yield from seen
+
+    def _choice(self, choice: _Choice) -> Iterator[Event]:
+        """Of several choices the first: nobody asked for more. A finish chunk may have text and calls, which come before the finish."""
+        if choice.index not in (None, 0):
+            self._skipped["answer:choices"] = None
+            return
+        delta = choice.delta or _NO_DELTA
+        yield from self._words(delta)
+        yield from self._about_text(delta, _logprobs(choice.logprobs))
+        if delta.tool_calls or delta.function_call:
+            for piece in _pieces(delta):
+                yield from self._call(piece)
+        stop = reading.reason(STOPS, choice.finish_reason)
+        if stop is not None:
+            yield from self._calls.finish(cut=stop not in _TOOL_STOPS)
+            yield Finish(Stop.TOOLS if self._calls and stop in _TOOL_STOPS else stop)
+
+    def _words(self, delta: _Delta) -> Iterator[PartEvent]:
+        texts, thoughts = _content(delta.content, self._skipped)
+        if delta.audio:
+            self._skipped["answer:audio"] = None
+        said = (Reasoning, _reasoning(delta, self._skipped) or "".join(thoughts)), (Text, "".join(texts)), (Refusal, _words(delta.refusal))
+        for kind, text in said:
+            if text:
+                yield from self._grow(kind, text)
+
+    def _grow(self, kind: type[Reasoning | Text | Refusal], text: str) -> Iterator[PartEvent]:
+        if self._flat is None or self._flat[0] is not kind:
+            yield from self._close()
+            yield from self._calls.close_whole()
+            self._flat = kind, next(self._parts)
+            yield Opened(self._flat[1], _FLAT[kind])
+        self._chars += len(text) if kind is Text else 0
+        yield Grew(self._flat[1], text)
+
+    def _close(self) -> Iterator[PartEvent]:
+        if self._flat is not None:
+            yield Closed(self._flat[1])
+            self._flat = None
+            self._before = self._chars
+
+    def _about_text(self, delta: _Delta, logprobs: Raw | None) -> Iterator[PartEvent]:
+        """Sources and token entries. Search servers name their sources before the text: they wait for it."""
+        if delta.annotations:
+            self._cited += _citations(delta.annotations, self._skipped)
+        if self._flat is None or self._flat[0] is not Text:
+            self._skipped |= {} if logprobs is None else {"answer:logprobs": None}
+            return
+        if logprobs is not None:
+            yield Logged(self._flat[1], logprobs)
+        for citation in self._cited:
+            yield Cited(self._flat[1], _moved(citation, self._before))
+        self._cited.clear()
+
+    def _call(self, piece: Piece) -> Iterator[PartEvent]:
+        for event in self._calls.feed(piece):
+            if isinstance(event, Opened):
+                yield from self._close()
+            yield event
+
+
+def _spent(said: Any) -> tuple[UsageSeen, ...]:
+    usage = openai_wire.usage(said) if said else Usage()
+    return () if usage == Usage() else (UsageSeen(usage),)
+
+
+def _moved(citation: Citation, before: int) -> Citation:
+    """The wire counts offsets over all text, a part over its own. A place before the part is none in it."""
+    if citation.start is None or citation.end is None:
+        return citation
+    place = (citation.start - before, citation.end - before) if citation.start >= before else (None, None)
+    return Citation(citation.url, citation.title, *place)
+
+
+def _pieces(delta: _Delta) -> Iterator[Piece]:
+    """What a delta says of calls. Empty stubs say nothing."""
+    pieces = [_piece(call, position) for position, call in enumerate(delta.tool_calls or ())]
+    if delta.function_call is not None:
+        pieces.append(Piece(0, _OLD_SLOT, None, reading.string(delta.function_call.name), _text(delta.function_call.arguments)))
+    return (piece for piece in pieces if piece.id or piece.name or piece.text or piece.seal)
+
+
+def _piece(call: _CallDelta, position: int) -> Piece:
+    index = call.index if type(call.index) is int else None
+    custom, function = call.custom, call.function or _NO_FUNCTION
+    if custom is not None:
+        name, text, form = custom.name, _words(custom.input) or "", Form.CUSTOM
+    else:
+        name, text, form = function.name, _text(function.arguments), Form.FUNCTION
+    return Piece(position, index, reading.string(call.id), reading.string(name), text, form, _seal(call.extra_content))
+
+
+def _text(arguments: Raw) -> str:
+    """A piece of argument text. Ollama sends the object itself."""
+    raw = bytes(arguments)
+    if raw == b"null":
+        return ""
+    return reading.decode(_STRING, raw) if raw.startswith(b'"') else raw.decode()
+
+
+decoder: Final = ChatDecoder

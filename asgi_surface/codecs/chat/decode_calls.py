@@ -1,0 +1,164 @@
+"""Puts the tool calls of a Chat Completions stream together: whose piece each piece is, when a call can be told, and when it is whole.
+
+Servers disagree about indices and ids. A call's id and name are written once: whatever a server says later changes neither. Knows no frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from asgi_surface.events import Closed, Grew, Opened, PartEvent, Sealed
+from asgi_surface.ir import Call, Form, Seal
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
+class Piece(Struct, frozen=True):
+    """What one delta says of one call. `index` is the wire's, `position` the place in its list; None is what it did not say."""
+
+    position: int
+    index: Any = None
+    id: str | None = None
+    name: str | None = None
+    text: str = ""
+    form: Form = Form.FUNCTION
+    seal: Seal | None = None
+
+    @property
+    def slot(self) -> Any:
+        """What tells parallel calls apart: the index, or the position where there is none."""
+        return self.position if self.index is None else self.index
+
+
+class _Assembled:
+    """One call as far as it is known. `part` is its index among the answer's parts, None until its name has come."""
+
+    def __init__(self, number: int, slot: Any) -> None:
+        self.slot = slot
+        self.id: str | None = None
+        self.part: int | None = None
+        self._number = number
+        self._name: str | None = None
+        self._form = Form.FUNCTION
+        self._seal: Seal | None = None
+        self._pieces: list[str] = []
+        self._closed = False
+
+    def goes_on(self, piece: Piece) -> bool:
+        """Whether a piece in this call's slot is more of it. Some servers repeat the id or the name; old vLLM gives every piece a new id."""
+        if piece.id and self.id:
+            return piece.id == self.id or not (piece.name or self.whole())
+        return not (piece.name and self._name) or (piece.name == self._name and not self.whole())
+
+    def whole(self) -> bool:
+        """Whether nothing can follow: the arguments are a JSON object. Free text is never known to be whole."""
+        if self._form is Form.CUSTOM or not self._pieces or not self._pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            _OBJECT.decode("".join(self._pieces))
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        return True
+
+    def learn(self, piece: Piece) -> bool:
+        """Takes what the piece says anew; whether there was more of the call in it. A call that is told twice is one."""
+        again = piece.text.startswith("{") and self.whole() and piece.text == "".join(self._pieces)
+        if again or (self._closed and not piece.text.strip()):
+            return False
+        if self._closed:
+            raise ValueError("arguments after the end of a call")
+        if self._name is None and piece.name:
+            self._name, self._form = piece.name, piece.form
+        self.id = self.id or piece.id
+        self._seal = self._seal or piece.seal
+        if piece.text:
+            self._pieces.append(piece.text)
+        return True
+
+    def named(self) -> bool:
+        """Whether the call can be told."""
+        return self._name is not None
+
+    def open(self, part: int) -> Iterator[PartEvent]:
+        """The beginning, with the arguments that came before the name. Servers that leave ids out have their calls numbered."""
+        self.part = part
+        yield Opened(part, Call(self.id or f"call_{self._number}", self._name or "", "", self._form, minted=self.id is None))
+        # Other surfaces say a call's seal before the call, so it goes first where it is known.
+        yield from self._sealed(part)
+        yield from self.grow("".join(self._pieces))
+
+    def _sealed(self, part: int) -> Iterator[PartEvent]:
+        seal, self._seal = self._seal, None
+        if seal is not None:
+            yield Sealed(part, seal)
+
+    def grow(self, text: str) -> Iterator[PartEvent]:
+        """More of the arguments."""
+        if text and self.part is not None:
+            yield Grew(self.part, text)
+
+    def close(self, *, cut: bool) -> Iterator[PartEvent]:
+        """The end, once. No arguments are the empty object, unless the answer was cut."""
+        if self._closed or self.part is None:
+            return
+        self._closed = True
+        if not (cut or self._pieces or self._form is Form.CUSTOM):
+            self._pieces.append("{}")
+            yield Grew(self.part, "{}")
+        yield from self._sealed(self.part)
+        yield Closed(self.part)
+
+    def lost(self) -> bool:
+        """Whether something was said of a call that never got its name. An empty stub is no call."""
+        return self._name is None and (self.id is not None or bool(self._pieces))
+
+
+class Calls:
+    """All calls of one stream. `parts` gives the next part's index."""
+
+    def __init__(self, parts: Iterator[int]) -> None:
+        self._parts = parts
+        self._calls: list[_Assembled] = []
+        self._latest: dict[Any, _Assembled] = {}
+
+    def __bool__(self) -> bool:
+        return any(call.part is not None for call in self._calls)
+
+    def feed(self, piece: Piece) -> Iterator[PartEvent]:
+        """The events of one piece: none until the call's name is known. A call that opens closes those before it that are whole."""
+        call = self._find(piece)
+        if not call.learn(piece) or not call.named():
+            return
+        if call.part is None:
+            yield from self.close_whole()
+            yield from call.open(next(self._parts))
+        else:
+            yield from call.grow(piece.text)
+
+    def _find(self, piece: Piece) -> _Assembled:
+        """Whose piece it is: by index and id, by id alone where there is no index, else by slot."""
+        for call in self._calls:
+            if piece.id and call.id == piece.id and piece.index in (None, call.slot):
+                return call
+        latest = self._latest.get(piece.slot)
+        if latest is None or not latest.goes_on(piece):
+            latest = self._latest[piece.slot] = _Assembled(len(self._calls), piece.slot)
+            self._calls.append(latest)
+        return latest
+
+    def close_whole(self) -> Iterator[PartEvent]:
+        """Closes the calls that nothing can follow."""
+        for call in self._calls:
+            if call.whole():
+                yield from call.close(cut=False)
+
+    def finish(self, *, cut: bool) -> Iterator[PartEvent]:
+        """The answer has ended. Raises `ValueError` when a call cannot be told because its name never came."""
+        for call in self._calls:
+            if call.lost():
+                raise ValueError("a call without a name")
+            yield from call.close(cut=cut)

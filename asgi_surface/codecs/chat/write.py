@@ -1,0 +1,129 @@
+"""Writes a whole Chat Completions answer. Knows no upstream: tools' names and forms come back through the context's aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from asgi_surface import seals
+from asgi_surface.codecs.base import Alias, Context
+from asgi_surface.codecs.wrapping import unwrapped
+from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Request, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.surfaces import GEMINI
+
+# A reason that the surface has no word for is said as itself: none of the official ones would be true.
+_FINISHES: Final[dict[Stop, str]] = {
+    Stop.PAUSE: "pause",
+    Stop.OTHER: "other",
+    Stop.REFUSAL: "content_filter",
+    Stop.FILTER: "content_filter",
+    Stop.LENGTH: "length",
+    Stop.ERROR: "error",
+}
+
+
+def write(response: Response, context: Context) -> bytes:
+    """The `chat.completion` object. The id, model and time are the upstream's where it gave them."""
+    calls = [_call(part, context) for part in response.parts if isinstance(part, Call)]
+    old = _old(calls, context.request)
+    choice = {
+        "index": 0,
+        "message": _message(response, calls, old),
+        "logprobs": None if response.logprobs is None else {"content": response.logprobs, "refusal": None},
+        "finish_reason": _FINISHES.get(response.stop) or (("function_call" if old else "tool_calls") if calls else "stop"),
+    }
+    body = {
+        "id": response.id or f"asf_{context.request_id}",
+        "object": "chat.completion",
+        "created": context.now if response.created is None else response.created,
+        "model": response.model or context.model,
+        "choices": [choice],
+    }
+    tier = {} if response.service_tier is None else {"service_tier": response.service_tier}
+    return msgspec.json.encode(body | tier | _usage(response.usage))
+
+
+def unsaid(response: Response) -> tuple[str, ...]:
+    """Proofs of reasoning: the one slot is on calls, and Google's."""
+    sealed = [part for part in response.parts if isinstance(part, Reasoning | Call) and part.seal is not None]
+    lost = any(isinstance(part, Reasoning) or not _extra(part.seal, "") for part in sealed)
+    return ("answer:seals",) if lost else ()
+
+
+def _message(response: Response, calls: list[dict[str, Any]], old: bool) -> dict[str, Any]:
+    texts = [part for part in response.parts if isinstance(part, Text)]
+    refusals = [part.text for part in response.parts if isinstance(part, Refusal)]
+    thoughts = [part.text for part in response.parts if isinstance(part, Reasoning) and part.text]
+    cited = [{"type": "url_citation", "url_citation": citation} for citation in _citations(texts)]
+    return {
+        "role": "assistant",
+        "content": "".join(part.text for part in texts) if texts else None,
+        "refusal": "".join(refusals) or None,
+        **({"reasoning_content": "\n\n".join(thoughts)} if thoughts else {}),
+        **({"annotations": cited} if cited else {}),
+        **_calls(calls, old),
+    }
+
+
+def _old(calls: list[dict[str, Any]], request: Request) -> bool:
+    """Whether the client asked with `functions` and can be answered so: that form has one call and no other kind."""
+    return len(calls) == 1 and any(tool.at.startswith("/functions/") for tool in request.tools) and calls[0]["type"] == "function"
+
+
+def _calls(calls: list[dict[str, Any]], old: bool) -> dict[str, Any]:
+    if old:
+        return {"function_call": calls[0]["function"]}
+    return {"tool_calls": calls} if calls else {}
+
+
+def _citations(texts: Iterable[Text]) -> Iterator[dict[str, Any]]:
+    """The sources, their offsets counted over the joined text. One without offsets supports the whole of its part."""
+    before = 0
+    for part in texts:
+        for citation in part.citations:
+            yield _citation(citation, before, len(part.text))
+        before += len(part.text)
+
+
+def _citation(citation: Citation, before: int, length: int) -> dict[str, Any]:
+    start = 0 if citation.start is None else citation.start
+    end = length if citation.end is None else citation.end
+    return {"start_index": before + start, "end_index": before + end, "url": citation.url, "title": citation.title}
+
+
+def _call(call: Call, context: Context) -> dict[str, Any]:
+    alias = context.aliases.get(call.name) or Alias(call.name, call.form)
+    identity = f"asf_{call.id}_{context.request_id}" if call.minted else call.id
+    said = {"id": identity, "type": alias.form.value, alias.form.value: _said(call, alias)}
+    return said | _extra(call.seal, context.seal_domain)
+
+
+def _said(call: Call, alias: Alias) -> dict[str, str]:
+    if alias.form is Form.FUNCTION:
+        return {"name": alias.name, "arguments": call.arguments}
+    text = None if call.form is Form.CUSTOM else unwrapped(call.arguments)
+    # What the model wrote, where that is not a custom tool's stand-in's.
+    return {"name": alias.name, "input": call.arguments if text is None else text}
+
+
+def _extra(seal: Seal | None, domain: str) -> dict[str, Any]:
+    """Chat's one opaque slot is Google's, and takes only what belongs there."""
+    if seal is None or seal.surface != GEMINI or seal.kind is not SealKind.THOUGHT:
+        return {}
+    return {"extra_content": {"google": {"thought_signature": seals.wrap(seal, domain)}}}
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    """The usage, when the upstream counted. The surface demands both numbers and their sum; what it did not say is left out elsewhere."""
+    if usage is None or (usage.input is None and usage.output is None):
+        return {}
+    asked, answered = usage.input or 0, usage.output or 0
+    details = {
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_write},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+    counted = {name: {word: count for word, count in words.items() if count is not None} for name, words in details.items()}
+    numbers = {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    return {"usage": numbers | {name: words for name, words in counted.items() if words}}

@@ -1,0 +1,201 @@
+"""A whole generateContent answer in no surface's words. Knows no client.
+
+Strict in what an answer is for (text, calls, its finish), tolerant in the rest: what it holds beyond that is skipped and named.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from asgi_surface import ir
+from asgi_surface.codecs import reading
+from asgi_surface.codecs.gemini.grounding import sources
+from asgi_surface.codecs.gemini.logprobs import tokens
+from asgi_surface.codecs.gemini.stream import STOPS, Counted
+from asgi_surface.codecs.gemini.verdicts import ROWS
+from asgi_surface.surfaces import GEMINI
+
+Said = ir.Text | ir.Reasoning | ir.Call
+"""What a part of an answer may say."""
+
+
+class _FunctionCall(Struct):
+    name: str
+    args: dict[str, Raw] | None = None
+    id: str | None = None
+
+
+class _Content(Struct):
+    parts: list[dict[str, Raw]] | None = None
+
+
+class Candidate(Struct, rename="camel"):
+    """One of the answers, whole or a piece of it."""
+
+    index: int | None = None
+    content: _Content | None = None
+    finish_reason: str | None = None
+    citation_metadata: Any = None
+    grounding_metadata: Any = None
+    url_context_metadata: Any = None
+    continuation_token: Any = None
+    logprobs_result: Raw = Raw(b"null")
+
+    def parts(self) -> Sequence[Mapping[str, Raw]]:
+        """Its parts, each undecoded."""
+        return (self.content and self.content.parts) or ()
+
+    def stop(self) -> ir.Stop | None:
+        """Why it stopped, if it has. Gemini says STOP for calls as well."""
+        return None if self.finish_reason == "FINISH_REASON_UNSPECIFIED" else reading.reason(STOPS, self.finish_reason)
+
+    def traces(self) -> list[str]:
+        """The names of what is skipped beside its parts."""
+        return [name for field, name in _TRACES.items() if getattr(self, field)]
+
+
+class Answer(Struct, rename="camel"):
+    """A GenerateContentResponse, whole or one chunk of a stream."""
+
+    candidates: list[Candidate] | None = None
+    prompt_feedback: Any = None
+    response_id: str | None = None
+    model_version: str | None = None
+    create_time: str | None = None
+    usage_metadata: Counted | None = None
+    error: Any = None
+
+    def created(self) -> int | None:
+        """Seconds since the epoch."""
+        try:
+            return int(datetime.fromisoformat(self.create_time or "").timestamp())
+        except ValueError:
+            return None
+
+    def usage(self) -> ir.Usage | None:
+        """The tokens that it says were used; None where it says nothing of them."""
+        counted = self.usage_metadata.usage() if self.usage_metadata else ir.Usage()
+        return None if counted == ir.Usage() else counted
+
+    def blocked(self) -> bool:
+        """Whether the prompt was. It has no candidates then: a refusal without words."""
+        reason = reading.mapping(self.prompt_feedback).get("blockReason")
+        return not self.candidates and reason not in (None, "", "BLOCKED_REASON_UNSPECIFIED")
+
+
+class _Arguments(Struct):
+    args: Raw = Raw(b"{}")
+
+
+ANSWER: Final = msgspec.json.Decoder(Answer)
+_CALL: Final = msgspec.json.Decoder(_FunctionCall)
+_ARGUMENTS: Final = msgspec.json.Decoder(_Arguments)
+_TEXT: Final = msgspec.json.Decoder(str | None)
+NULL: Final = Raw(b"null")
+_TRUE: Final = Raw(b"true")
+_READ: Final = frozenset({"thought", "thoughtSignature"})
+_TRACES: Final = {"url_context_metadata": "answer:urlContextMetadata", "continuation_token": "answer:continuationToken"}
+
+
+def read(body: bytes) -> ir.Response:
+    """The first candidate's answer. Raises `ValueError` when its text, its calls or its finish cannot be read."""
+    answer = reading.decode(ANSWER, body)
+    candidates = sorted(answer.candidates or [], key=lambda candidate: candidate.index or 0)
+    response = ir.Response(id=answer.response_id, model=answer.model_version, created=answer.created(), usage=answer.usage())
+    if candidates:
+        return _candidate(response, candidates[0], len(candidates) - 1)
+    if not answer.blocked():
+        raise ValueError("an answer without candidates")
+    return structs.replace(response, stop=ir.Stop.REFUSAL)
+
+
+def _candidate(response: ir.Response, candidate: Candidate, others: int) -> ir.Response:
+    read_parts = [heard(raw) for raw in candidate.parts()]
+    cited, unread = sources(candidate.grounding_metadata, candidate.citation_metadata, [_words(parts) for parts, _ in read_parts])
+    parts = _numbered(_with(one, cited.get(index, ())) for index, (said, _) in enumerate(read_parts) for one in said)
+    logprobs = tokens(candidate.logprobs_result)
+    unread += ["answer:logprobsResult"] if logprobs is None and candidate.logprobs_result != NULL else []
+    unread += ["answer:candidates"] * others
+    unread += [name for _, names in read_parts for name in names]
+    unread += candidate.traces()
+    stop = candidate.stop()
+    if stop is None:
+        raise ValueError("an answer that has not finished")
+    stop = stopped(stop, calls=any(isinstance(part, ir.Call) for part in parts))
+    return structs.replace(response, parts=parts, stop=stop, logprobs=logprobs, unread=tuple(unread))
+
+
+def stopped(stop: ir.Stop, *, calls: bool) -> ir.Stop:
+    """The reason as others say it: Gemini says STOP for calls as well."""
+    return ir.Stop.TOOLS if stop is ir.Stop.END and calls else stop
+
+
+def sealed(raw: Mapping[str, Raw]) -> ir.Seal | None:
+    """The token on a part."""
+    signature = _optional(raw.get("thoughtSignature", NULL))
+    return ir.Seal(signature, ir.SealKind.THOUGHT, GEMINI) if signature else None
+
+
+def thinks(raw: Mapping[str, Raw]) -> bool:
+    """Whether a part's words are thought."""
+    return raw.get("thought") == _TRUE
+
+
+def heard(raw: Mapping[str, Raw]) -> tuple[list[Said], list[str]]:
+    """A part's words or call, with its token, and the names of what is skipped."""
+    said = {name: value for name, value in raw.items() if value != NULL and name not in _READ}
+    seal, thought = sealed(raw), thinks(raw)
+    text = _optional(said.pop("text", NULL))
+    if "functionCall" in said:
+        return [_call(said.pop("functionCall"), seal)], _skipped(said)
+    return list(_said(text, seal, thought=thought)), _skipped(said)
+
+
+def _optional(raw: Raw) -> str | None:
+    return reading.decode(_TEXT, bytes(raw))
+
+
+def _said(text: str | None, seal: ir.Seal | None, *, thought: bool) -> Iterator[Said]:
+    """A token on text stands before it as reasoning whose words are hidden; alone on an empty part it stays."""
+    if thought:
+        yield ir.Reasoning(text or "", seal)
+        return
+    if seal is not None:
+        yield ir.Reasoning("", seal)
+    if text:
+        yield ir.Text(text)
+
+
+def _call(raw: Raw, seal: ir.Seal | None) -> ir.Call:
+    call = reading.decode(_CALL, bytes(raw))
+    arguments = "{}" if call.args is None else bytes(_ARGUMENTS.decode(raw).args).decode()
+    return ir.Call(call.id or "", call.name, arguments, seal=seal, minted=not call.id)
+
+
+def _numbered(parts: Iterable[ir.Part]) -> tuple[ir.Part, ...]:
+    """Calls that came without an id are numbered by their place among the calls."""
+    places = itertools.count()
+    return tuple(identified(part, next(places)) if isinstance(part, ir.Call) else part for part in parts)
+
+
+def identified(call: ir.Call, place: int) -> ir.Call:
+    """A call under an id: its own, or one made of its place among the calls."""
+    return structs.replace(call, id=f"call_{place}") if call.minted else call
+
+
+def _skipped(said: Mapping[str, Raw]) -> list[str]:
+    return [name if (name := f"answer:{key}") in ROWS else "answer:part" for key in said]
+
+
+def _words(parts: Sequence[ir.Part]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, ir.Text))
+
+
+def _with(part: ir.Part, citations: Sequence[ir.Citation]) -> ir.Part:
+    return structs.replace(part, citations=tuple(citations)) if citations and isinstance(part, ir.Text) else part

@@ -1,0 +1,92 @@
+"""Writes a stream as a Messages client reads it: one message, its blocks one after the other, and one terminal.
+
+Folded, the frames are the whole answer. Knows nothing of the upstream's surface, nor of what may follow what: that is the lifecycle's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, ClassVar, Final
+
+from asgi_surface.codecs.base import Context, Frames
+from asgi_surface.codecs.messages import errors
+from asgi_surface.codecs.messages.answer import CUT
+from asgi_surface.codecs.messages.encode_blocks import BLOCKS, Block, frame
+from asgi_surface.codecs.messages.write import REASONS, Object, spent, unreadable_call
+from asgi_surface.errors import GatewayError
+from asgi_surface.events import Closed, Ending, Grew, Opened, PartEvent, Sealed, Start
+from asgi_surface.ir import Call, Usage
+
+
+class MessagesEncoder:
+    """Writes one stream. Citations need the provider's own encrypted index, and log-probabilities have no place: neither is told."""
+
+    sequential = True
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._numbers = count()
+        self._block = Block(self._numbers)
+        self._unreadable = False
+
+    def open(self, start: Start, usage: Usage | None) -> Frames:
+        """The message, still empty. The SDK needs its usage here, so what is not known yet is 0."""
+        message: Object = {
+            "id": start.id or f"asf_msg_{self._context.request_id}",
+            "type": "message",
+            "role": "assistant",
+            "model": start.model or self._context.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": spent(usage or Usage(), start.service_tier),
+        }
+        return [frame("message_start", message=message)]
+
+    def part(self, event: PartEvent) -> Frames:
+        """Something of the open part."""
+        take = self.takes.get(type(event))
+        return [] if take is None else take(self, event)
+
+    def _opened(self, event: Opened) -> Frames:
+        part = event.part
+        self._unreadable = self._unreadable or not self._block.whole
+        self._block = BLOCKS[type(part)](part, self._numbers, self._context)
+        return [] if isinstance(part, Call) else self._block.grew(part.text)
+
+    def _grew(self, event: Grew) -> Frames:
+        return self._block.grew(event.text)
+
+    def _sealed(self, event: Sealed) -> Frames:
+        return self._block.sealed(event.seal)
+
+    def _closed(self, _event: Closed) -> Frames:
+        return self._block.closed()
+
+    takes: ClassVar[Mapping[type, Callable[[MessagesEncoder, Any], Frames]]] = {Opened: _opened, Grew: _grew, Sealed: _sealed, Closed: _closed}
+
+    def close(self, ending: Ending) -> Frames:
+        """The reason and the usage, and the end. A call that is no JSON object was relayed as it came, and is no success.
+
+        A cut may leave the last one half.
+        """
+        if self._unreadable or not (self._block.whole or ending.stop in CUT):
+            raise unreadable_call()
+        delta = {"stop_reason": REASONS[ending.stop], "stop_sequence": ending.sequence}
+        return [frame("message_delta", delta=delta, usage=_used(ending.usage or Usage())), frame("message_stop")]
+
+    def fail(self, error: GatewayError) -> Frames:
+        """The `error` event, which is the error envelope."""
+        return [(b"error", errors.error(error, self._context.request_id))]
+
+
+def _used(usage: Usage) -> Object:
+    """Cumulative numbers. Of the input nothing is repeated that nobody said."""
+    said = spent(usage, None)
+    if usage.input is None:
+        del said["input_tokens"]
+    return said
+
+
+encoder: Final = MessagesEncoder

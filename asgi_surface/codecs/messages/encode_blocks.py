@@ -1,0 +1,142 @@
+"""The blocks of a Messages stream as a client reads them: each part on its way into one, which begins with the first that can be told of it.
+
+Folded, the blocks are those of the whole answer. Knows nothing of the message around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from asgi_surface import seals
+from asgi_surface.codecs.base import Context, Frames
+from asgi_surface.codecs.messages.write import Object, call_seal, hidden, is_object, tool_use
+from asgi_surface.ir import Call, Form, Reasoning, Refusal, Seal, SealKind, Text
+
+
+def frame(kind: str, **members: object) -> tuple[bytes, bytes]:
+    """One event. The SDK dispatches on the SSE event name."""
+    return kind.encode(), msgspec.json.encode({"type": kind, **members})
+
+
+class Block:
+    """A part that is not told; what the kinds of blocks have in common. A block is numbered once begun: the client counts what it is told."""
+
+    whole = True
+    """Whether, once closed, the part is one that the client can act on."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self._number: int | None = None
+
+    def grew(self, _text: str) -> Frames:
+        """More of the part."""
+        return []
+
+    def sealed(self, _seal: Seal) -> Frames:
+        """The part's seal. A part without a place for one leaves it out."""
+        return []
+
+    def closed(self) -> Frames:
+        """The end of the part."""
+        return [] if self._number is None else [frame("content_block_stop", index=self._number)]
+
+    def _begin(self, block: Object) -> Frames:
+        if self._number is not None:
+            return []
+        self._number = next(self._numbers)
+        return [frame("content_block_start", index=self._number, content_block=block)]
+
+    def _delta(self, kind: str, **members: object) -> tuple[bytes, bytes]:
+        return frame("content_block_delta", index=self._number, delta={"type": kind, **members})
+
+
+class _Words(Block):
+    """Text, and words of refusal. The API refuses an empty block when the client sends it back, so there is none."""
+
+    def grew(self, text: str) -> Frames:
+        return [*self._begin({"type": "text", "text": ""}), self._delta("text_delta", text=text)] if text else []
+
+
+class _Thinking(Block):
+    """Reasoning, its signature last. Redacted reasoning has no words and comes whole."""
+
+    def __init__(self, numbers: Iterator[int], context: Context) -> None:
+        super().__init__(numbers)
+        self._context = context
+        self._hidden = hidden(context)
+        self._words: list[str] = []
+        self._seal: Seal | None = None
+
+    def grew(self, text: str) -> Frames:
+        self._words.append(text)
+        return [*self._thinking(), self._delta("thinking_delta", thinking=text)] if text and not self._hidden else []
+
+    def sealed(self, seal: Seal) -> Frames:
+        self._seal = seal
+        return []
+
+    def closed(self) -> Frames:
+        words = "".join(self._words)
+        if not words and self._seal is None:
+            return []
+        seal = self._seal or Seal(words, SealKind.TEXT, self._context.upstream)
+        token = seals.wrap(seal, self._context.seal_domain)
+        if self._number is None and seal.kind is SealKind.REDACTED:
+            return [*self._begin({"type": "redacted_thinking", "data": token}), *super().closed()]
+        return [*self._thinking(), self._delta("signature_delta", signature=token), *super().closed()]
+
+    def _thinking(self) -> Frames:
+        return self._begin({"type": "thinking", "thinking": "", "signature": ""})
+
+
+class _ToolUse(Block):
+    """A call. Its own seal has no slot: it stands in a thinking block before, so the call waits for what comes right after its opening."""
+
+    def __init__(self, part: Call, numbers: Iterator[int], context: Context) -> None:
+        super().__init__(numbers)
+        self._context = context
+        self._block = tool_use(part, context)
+        self._held = part.arguments
+        self._arguments: list[str] = []
+
+    def grew(self, text: str) -> Frames:
+        said, self._held = self._held + text, ""
+        self._arguments.append(said)
+        return [*self._begin(self._block), self._delta("input_json_delta", partial_json=said)] if said else []
+
+    def sealed(self, seal: Seal) -> Frames:
+        if self._number is not None:
+            return []
+        thinking = _Thinking(self._numbers, self._context)
+        return [*thinking.sealed(call_seal(seal, self._block)), *thinking.closed()]
+
+    def closed(self) -> Frames:
+        """A call without arguments has one empty piece of them, as the API tells it."""
+        frames = self.grew("")
+        arguments = "".join(self._arguments)
+        self.whole = is_object(arguments or "{}")
+        if not arguments:
+            frames = [*self._begin(self._block), self._delta("input_json_delta", partial_json="")]
+        return [*frames, *super().closed()]
+
+
+class _Untold(Block):
+    """A call in a form that the surface does not have."""
+
+    whole = False
+
+
+def _call(part: Call, numbers: Iterator[int], context: Context) -> Block:
+    return _ToolUse(part, numbers, context) if part.form is Form.FUNCTION else _Untold(numbers)
+
+
+BLOCKS: Final[dict[type[Any], Callable[[Any, Iterator[int], Context], Block]]] = {
+    Text: lambda _part, numbers, _context: _Words(numbers),
+    Refusal: lambda _part, numbers, _context: _Words(numbers),
+    Reasoning: lambda _part, numbers, context: _Thinking(numbers, context),
+    Call: _call,
+}
+"""The block of each kind of part."""

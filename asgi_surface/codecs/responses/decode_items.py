@@ -1,0 +1,279 @@
+"""The items of a Responses stream as parts in no surface's words: what was announced, what has grown, and what a snapshot still adds.
+
+Servers leave out ids, indices, announcements, deltas or done events: an item is found by an id it was named with, else by its place, else it is the
+last of its type. Snapshots are read by `read`, so a stream says what the unstreamed answer says. Knows nothing of the response object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from asgi_surface.codecs import reading
+from asgi_surface.codecs.responses.read import read
+from asgi_surface.events import Cited, Closed, Grew, Logged, Opened, PartEvent, Sealed
+from asgi_surface.ir import Call, Form, Part, Reasoning, Refusal, Response, Text
+
+_Blank = Text | Reasoning | Call | Refusal
+
+
+class Voice(Struct, frozen=True):
+    """What lets an item grow: the type of the item, which of its strands, and the blank part that it begins (calls begin with their name)."""
+
+    kind: str
+    strand: str
+    blank: _Blank | None = None
+
+
+class Place(Struct, frozen=True):
+    """What an event names its item by, as far as it does, and the number of the strand in it."""
+
+    id: str | None = None
+    index: int | None = None
+    number: int = 0
+
+
+class _Seen(Struct):
+    """What tells one item from another."""
+
+    type: Any = None
+    id: Any = None
+    call_id: Any = None
+    name: Any = None
+    namespace: Any = None
+
+
+_SEEN: Final = msgspec.json.Decoder(_Seen)
+_RAWS: Final = msgspec.json.Decoder(list[Raw])
+_FORMS: Final = {"function_call": Form.FUNCTION, "custom_tool_call": Form.CUSTOM}
+_BLANKS: Final[dict[type, _Blank]] = {Text: Text(""), Reasoning: Reasoning(""), Refusal: Refusal("")}
+_Key = tuple[str, int]
+_ONLY: Final[_Key] = ("", 0)
+
+
+class _Part:
+    """A part that was opened."""
+
+    __slots__ = ("cited", "index", "open", "pieces")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.pieces: list[str] = []
+        self.cited = 0
+        self.open = True
+
+    def grow(self, text: str) -> Iterator[PartEvent]:
+        if text:
+            self.pieces.append(text)
+            yield Grew(self.index, text)
+
+    def log(self, entries: list[Raw]) -> Iterator[PartEvent]:
+        if entries:
+            yield Logged(self.index, Raw(b"[" + b",".join(entries) + b"]"))
+
+    def complete(self, said: Part) -> Iterator[PartEvent]:
+        """What a snapshot of the part adds to it."""
+        yield from self.grow(_rest(self.pieces, said.arguments if isinstance(said, Call) else getattr(said, "text", "")))
+        if isinstance(said, Text):
+            yield from (Cited(self.index, citation) for citation in said.citations[self.cited :])
+        if isinstance(said, Reasoning) and said.seal is not None:
+            yield Sealed(self.index, said.seal)
+
+    def close(self) -> Iterator[PartEvent]:
+        if self.open:
+            self.open = False
+            yield Closed(self.index)
+
+
+class _Item:
+    """One output item: its texts by strand, and the parts that came of them. Contents of a message are parts each, other items are one part."""
+
+    __slots__ = ("by_key", "call", "done", "ids", "kind", "logged", "parts", "place", "strands")
+
+    def __init__(self, kind: str, place: int, ids: set[str]) -> None:
+        self.kind = kind
+        self.place = place
+        self.ids = ids
+        self.call: Call | None = None
+        self.done = False
+        self.logged = 0
+        self.strands: dict[_Key, list[str]] = {}
+        self.parts: list[_Part] = []
+        self.by_key: dict[_Key, _Part] = {}
+
+    def key(self, strand: _Key) -> _Key:
+        return strand if self.kind == "message" else _ONLY
+
+    def mute(self, voice: Voice) -> bool:
+        """Whether what an event says is not to be heard: a reasoning item's words and their summary are one text, told once."""
+        other = self.kind == "reasoning" and any(strand != voice.strand for strand, _ in self.strands)
+        return self.done or self.kind != voice.kind or other
+
+    def demand_name(self) -> None:
+        """Nobody can answer a call that has never said what it calls."""
+        if self.kind in _FORMS and not self.parts:
+            raise ValueError("a call without a name")
+
+
+class Ledger:
+    """All items of one answer. `unread` names what its items held beyond parts."""
+
+    def __init__(self) -> None:
+        self.unread: list[str] = []
+        self.called = False
+        self._items: list[_Item] = []
+        self._by_id: dict[str, _Item] = {}
+        self._opened = 0
+
+    def knows(self, place: Place) -> bool:
+        """Whether an event is about an item that was announced."""
+        return place.id in self._by_id or any(item.place == place.index for item in self._items)
+
+    def announced(self, raw: Raw, index: int | None) -> Iterator[PartEvent]:
+        """An item begins. What it holds already is left to its deltas and snapshots: some servers say it twice."""
+        seen = reading.decode(_SEEN, bytes(raw))
+        ids = _ids(seen.id, seen.call_id)
+        twin = self._found(ids) if ids else self._fitting(str(seen.type), ids, index) if index is not None else None
+        if twin is None:
+            yield from self._named(self._new(str(seen.type), ids, index), seen)
+
+    def grew(self, voice: Voice, place: Place, text: str, logprobs: list[Raw]) -> Iterator[PartEvent]:
+        """A delta."""
+        item = self._item(voice.kind, place)
+        if item.mute(voice) or not (text or logprobs):
+            return
+        key = voice.strand, place.number
+        strand = item.strands.setdefault(key, [])
+        part = item.by_key.get(item.key(key))
+        if part is None and voice.blank is not None:
+            part = yield from self._open(item, voice.blank, key)
+        if part is not None and part.open:
+            yield from part.grow(text if strand or not part.pieces else f"\n\n{text}")  # a further strand is a paragraph
+            item.logged += len(logprobs)
+            yield from part.log(logprobs)
+        strand.append(text)
+
+    def said(self, voice: Voice, place: Place, text: str) -> Iterator[PartEvent]:
+        """All of a strand so far."""
+        item = self._item(voice.kind, place)
+        if rest := _rest(item.strands.get((voice.strand, place.number), []), text):
+            yield from self.grew(voice, place, rest, [])
+
+    def cited(self, place: Place, annotation: Raw) -> Iterator[PartEvent]:
+        """A source. What is no source is named by the snapshot that repeats it."""
+        part = self._content(place, "text")
+        if part is not None:
+            (text,) = _read(b'{"type":"message","content":[{"type":"output_text","text":"-","annotations":[%b]}]}' % annotation).parts
+            found = text.citations if isinstance(text, Text) else ()
+            part.cited += len(found)
+            yield from (Cited(part.index, citation) for citation in found)
+
+    def content(self, place: Place, raw: Raw) -> Iterator[PartEvent]:
+        """A snapshot of one content part of a message, which ends it."""
+        for said in _read(b'{"type":"message","content":[%b]}' % raw).parts:
+            part = self._content(place, "refusal" if isinstance(said, Refusal) else "text")
+            if part is not None:
+                yield from part.complete(said)
+                yield from part.close()
+
+    def whole(self, raw: Raw, index: int | None) -> Iterator[PartEvent]:
+        """A snapshot of an item, which ends it."""
+        seen = reading.decode(_SEEN, bytes(raw))
+        kind, ids = str(seen.type), _ids(seen.id, seen.call_id)
+        item = self._found(ids) or self._fitting(kind, ids, index, seen.call_id) or self._new(kind, ids, index)
+        if item.done:
+            return
+        item.done = True
+        answer = _read(bytes(raw))
+        self.unread += answer.unread
+        yield from self._named(item, seen)
+        item.demand_name()
+        yield from self._completed(item, answer)
+
+    def end(self, output: list[Raw]) -> Iterator[PartEvent]:
+        """The answer ends with these items. Raises `ValueError` when a call has never said its name."""
+        for index, raw in enumerate(output):
+            yield from self.whole(raw, index)
+        for item in self._items:
+            item.demand_name()
+            for part in item.parts:
+                yield from part.close()
+
+    def _completed(self, item: _Item, answer: Response) -> Iterator[PartEvent]:
+        entries = _RAWS.decode(answer.logprobs or b"[]")[item.logged :]
+        for number, said in enumerate(answer.parts):
+            part = item.parts[number] if number < len(item.parts) else (yield from self._open(item, _BLANKS[type(said)], ("", number)))
+            if not part.open:
+                continue
+            yield from part.complete(said)
+            if isinstance(said, Text):
+                yield from part.log(entries)
+                entries = []
+        for part in item.parts:
+            yield from part.close()
+
+    def _named(self, item: _Item, seen: _Seen) -> Iterator[PartEvent]:
+        """Opens a call once its name is known, with the arguments that came before."""
+        form = _FORMS.get(item.kind)
+        if form is None or item.parts or not (_ids(seen.name) and _ids(seen.call_id)):
+            return
+        item.call = Call(seen.call_id, seen.name, "", form, seen.namespace if isinstance(seen.namespace, str) else None)
+        part = yield from self._open(item, item.call, _ONLY)
+        for strand in item.strands.values():
+            yield from part.grow("".join(strand))
+
+    def _open(self, item: _Item, blank: _Blank, key: _Key) -> Generator[PartEvent, None, _Part]:
+        part = item.by_key[item.key(key)] = _Part(self._opened)
+        item.parts.append(part)
+        self._opened += 1
+        self.called |= isinstance(blank, Call)
+        yield Opened(part.index, blank)
+        return part
+
+    def _item(self, kind: str, place: Place) -> _Item:
+        """The item that an event names, or a new one that was never announced."""
+        return self._seek(kind, place) or self._new(kind, _ids(place.id), place.index)
+
+    def _seek(self, kind: str, place: Place) -> _Item | None:
+        ids = _ids(place.id)
+        return self._found(ids) or self._fitting(kind, ids, place.index)
+
+    def _content(self, place: Place, strand: str) -> _Part | None:
+        """The part of a message's content, while it is open."""
+        item = self._seek("message", place)
+        part = None if item is None else item.by_key.get((strand, place.number))
+        return part if part is not None and part.open else None
+
+    def _found(self, ids: set[str]) -> _Item | None:
+        return next((self._by_id[known] for known in ids if known in self._by_id), None)
+
+    def _fitting(self, kind: str, ids: set[str], index: int | None, call_id: object = None) -> _Item | None:
+        """The last item of the type in this place. Without a place it is the last that is not done, unless both say who they are."""
+        for item in reversed(self._items):
+            here = item.place == index if index is not None else not (item.done or (item.ids and ids))
+            if here and item.kind == kind and (item.call is None or call_id in (None, item.call.id)):
+                return item
+        return None
+
+    def _new(self, kind: str, ids: set[str], index: int | None) -> _Item:
+        item = _Item(kind, len(self._items) if index is None else index, ids)
+        self._items.append(item)
+        self._by_id |= dict.fromkeys(ids, item)
+        return item
+
+
+def _read(item: bytes) -> Response:
+    return read(b'{"status":"completed","output":[%b]}' % item)
+
+
+def _ids(*values: object) -> set[str]:
+    return {value for value in values if isinstance(value, str) and value}
+
+
+def _rest(pieces: list[str], whole: str) -> str:
+    """What a snapshot adds. One that says it otherwise adds nothing: what was streamed stands."""
+    said = "".join(pieces)
+    return whole[len(said) :] if whole.startswith(said) else ""

@@ -1,0 +1,220 @@
+"""Reads a whole Responses answer into no surface's words. Knows nothing of events, nor of the client's surface.
+
+Strict where a client acts on it (text, refusals, calls, the finish), tolerant everywhere else: what it does not know is skipped and named.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
+
+from asgi_surface.codecs import reading
+from asgi_surface.codecs.responses.answer import Answer, finished
+from asgi_surface.codecs.responses.answer_verdicts import ANSWER_ROWS
+from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text
+from asgi_surface.lifecycle import Kind
+from asgi_surface.surfaces import RESPONSES
+
+T = TypeVar("T")
+
+
+class _Whole(Answer, kw_only=True):
+    """A response object. `moderation` and `conversation` say more than other surfaces can."""
+
+    output: list[Raw]
+    model: Any = None
+    created_at: Any = None
+    service_tier: Any = None
+    reasoning: Any = None
+    moderation: Any = None
+    conversation: Any = None
+
+
+class _Typed(Struct):
+    """An item or a content part of any type."""
+
+    type: Any = None
+
+
+class _Message(Struct):
+    content: list[Raw]
+    phase: Any = None
+
+
+class _OutputText(Struct):
+    text: str
+    annotations: Any = None
+    logprobs: Raw = Raw(b"null")
+
+
+class _Refused(Struct):
+    refusal: str
+
+
+class _Function(Struct):
+    call_id: str
+    name: str
+    arguments: str
+    namespace: str | None = None
+
+
+class _Custom(Struct):
+    call_id: str
+    name: str
+    input: str
+    namespace: str | None = None
+
+
+class _Reasoned(Struct):
+    id: Any = None
+    summary: Any = None
+    content: Any = None
+    encrypted_content: Any = None
+
+
+_ANSWER: Final = Decoder(_Whole)
+_TYPED: Final = Decoder(_Typed)
+_MESSAGE: Final = Decoder(_Message)
+_TEXT: Final = Decoder(_OutputText)
+_REFUSED: Final = Decoder(_Refused)
+_FUNCTION: Final = Decoder(_Function)
+_CUSTOM: Final = Decoder(_Custom)
+_REASONED: Final = Decoder(_Reasoned)
+_LIST: Final = Decoder(list[Raw] | None)
+
+# Unknown words of a status are an unknown end. A response that still runs, or failed, is no answer.
+_ENDS: Final = {"completed": Stop.END, "incomplete": Stop.OTHER}
+_NO_ANSWER: Final = frozenset({"failed", "queued", "in_progress"})
+_UNSAID: Final = ("moderation", "conversation")
+
+UNKNOWN: Final = "answer:unknown"
+"""A type newer than the table. An upstream's own word is never repeated in a header."""
+
+
+class _Reader:
+    """What the items have said so far, in order."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.logprobs: list[Raw] = []
+        self.unread: list[str] = []
+
+    def item(self, raw: Raw) -> None:
+        """One item of `output`."""
+        self._dispatch(raw, _ITEMS)
+
+    def message(self, raw: Raw) -> None:
+        said = _decoded(_MESSAGE, raw)
+        for part in said.content:
+            self._dispatch(part, _PARTS)
+        if said.phase is not None:
+            self.unread.append("answer:message.phase")
+
+    def text(self, raw: Raw) -> None:
+        said = _decoded(_TEXT, raw)
+        self.logprobs += _entries(said.logprobs)
+        annotations = said.annotations if isinstance(said.annotations, list) else []
+        citations = [citation for annotation in annotations if (citation := self._citation(reading.mapping(annotation))) is not None]
+        if said.text:
+            self.parts.append(Text(said.text, citations=tuple(citations)))
+
+    def _citation(self, said: Any) -> Citation | None:
+        url, title = said.get("url"), said.get("title")
+        if said.get("type") == "url_citation" and isinstance(url, str):
+            place = reading.count(said.get("start_index")), reading.count(said.get("end_index"))
+            return Citation(url, title if isinstance(title, str) else "", *place)
+        self.unread.append(_construct(said.get("type")))
+        return None
+
+    def refusal(self, raw: Raw) -> None:
+        self.parts.append(Refusal(_decoded(_REFUSED, raw).refusal))
+
+    def function(self, raw: Raw) -> None:
+        said = _decoded(_FUNCTION, raw)
+        self.parts.append(Call(said.call_id, said.name, said.arguments, namespace=said.namespace))
+
+    def custom(self, raw: Raw) -> None:
+        said = _decoded(_CUSTOM, raw)
+        self.parts.append(Call(said.call_id, said.name, said.input, Form.CUSTOM, said.namespace))
+
+    def reasoning(self, raw: Raw) -> None:
+        said = _decoded(_REASONED, raw)
+        # Each is a paragraph. OpenAI gives summaries only, open engines the words themselves.
+        text = "\n\n".join(_texts(said.content) or _texts(said.summary))
+        token, known = said.encrypted_content, said.id if isinstance(said.id, str) else ""
+        seal = Seal(token, SealKind.ENCRYPTED, RESPONSES, id=known) if isinstance(token, str) and token else None
+        if text or seal:
+            self.parts.append(Reasoning(text, seal))
+
+    def _dispatch(self, raw: Raw, table: Any) -> None:
+        kind = _decoded(_TYPED, raw).type
+        take = table.get(kind) if isinstance(kind, str) else None
+        if take is None:
+            self.unread.append(_construct(kind))
+        else:
+            take(self, raw)
+
+
+_PARTS: Final = {"output_text": _Reader.text, "refusal": _Reader.refusal}
+_ITEMS: Final = {
+    "message": _Reader.message,
+    "function_call": _Reader.function,
+    "custom_tool_call": _Reader.custom,
+    "reasoning": _Reader.reasoning,
+}
+
+
+def read(body: bytes) -> Response:
+    """The answer. Raises `ValueError` when its text, refusals, calls or finish cannot be read, or when it is none: failed, or still running."""
+    answer = reading.decode(_ANSWER, body)
+    if not isinstance(answer.status, str) or answer.status in _NO_ANSWER:
+        raise ValueError("no finish")
+    reader = _Reader()
+    if thought := reading.string(answer.reasoning):  # mistral.rs tells it here; else the member repeats the request
+        reader.parts.append(Reasoning(thought))
+    for item in answer.output:
+        reader.item(item)
+    facts = {signal.kind: signal for signal in finished(answer, _ENDS.get(answer.status, Stop.OTHER))}
+    stop = facts[Kind.FINISH].stop or Stop.END
+    calls = any(isinstance(part, Call) for part in reader.parts)
+    return Response(
+        id=reading.string(answer.id),
+        model=reading.string(answer.model),
+        created=_whole(answer.created_at),
+        parts=tuple(reader.parts),
+        stop=Stop.TOOLS if stop is Stop.END and calls else stop,
+        usage=facts[Kind.USAGE].usage if Kind.USAGE in facts else None,
+        logprobs=Raw(b"[" + b",".join(map(bytes, reader.logprobs)) + b"]") if reader.logprobs else None,
+        service_tier=reading.string(answer.service_tier),
+        unread=(*reader.unread, *(f"answer:{name}" for name in _UNSAID if getattr(answer, name))),
+    )
+
+
+def _decoded(decoder: Decoder[T], raw: Raw) -> T:
+    return reading.decode(decoder, bytes(raw))
+
+
+def _construct(kind: object) -> str:
+    name = f"answer:{kind}"
+    return name if name in ANSWER_ROWS else UNKNOWN
+
+
+def _entries(raw: Raw) -> list[Raw]:
+    """Token entries, each in its exact text. Log probabilities of another shape are none: they are no part of the answer."""
+    try:
+        return _LIST.decode(raw) or []
+    except msgspec.ValidationError:
+        return []
+
+
+def _texts(parts: object) -> list[str]:
+    said = [reading.mapping(part).get("text") for part in parts] if isinstance(parts, list) else []
+    return [text for text in said if isinstance(text, str) and text]
+
+
+def _whole(value: object) -> int | None:
+    """Seconds; some servers say them with a fraction."""
+    return int(value) if isinstance(value, int | float) else None

@@ -1,0 +1,1 @@
+"""The Zed completions surface: an envelope that carries another surface's request."""

@@ -1,0 +1,1 @@
+"""The shell: pure ASGI middlewares, one job each."""

@@ -1,0 +1,131 @@
+"""Inbound request and catalog -> one plan and the body that will be sent, or a rejection. Pure: contacts nothing, decides once.
+
+Every candidate route is judged by the same steps: the binding of the client's own surface (native), else a registered converter, each first as
+declared and then with the binding's tolerances; else a reason.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from asgi_surface import members as m
+from asgi_surface import natively
+from asgi_surface.catalog import Binding, Catalog, Route
+from asgi_surface.codecs import CODECS
+from asgi_surface.codecs.base import Codec
+from asgi_surface.conversions import Converting
+from asgi_surface.converters import PAIRS
+from asgi_surface.errors import Code, RequestError
+from asgi_surface.inbound import Headers, Inbound, read
+from asgi_surface.interception import Interceptor, requested
+from asgi_surface.plans import Decision, Rejection, RequestPlan, RouteCandidate
+from asgi_surface.surfaces import Operation, Surface
+
+# Which of several reasons a client is told: what its own surface's binding lacks says more than what a conversion cannot say.
+_SPECIFIC: Final = (
+    Code.FEATURE_UNSUPPORTED,
+    Code.FIELD_REJECTED,
+    Code.MALFORMED_BODY,
+    Code.LIMIT_EXCEEDED,
+    Code.UNSUPPORTED_REQUEST,
+    Code.UNREPRESENTABLE,
+    Code.UNKNOWN_MODEL,
+    Code.NO_CONVERTER,
+)
+
+
+def plan(
+    surface: Surface,
+    body: bytes,
+    catalog: Catalog,
+    *,
+    model: str | None = None,
+    stream: bool | None = None,
+    headers: Headers = (),
+    operation: Operation = Operation.GENERATE,
+    query: str = "",
+) -> RequestPlan:
+    """The plan for one request body. `model` and `stream` are Gemini's, whose path says them. No I/O.
+
+    Raises `Rejection` when no binding can serve it and `RequestError` when the body cannot be read; both carry the JSON pointer.
+    """
+    codec = CODECS[surface]
+    return decide(read(codec, operation, body, model=model, stream=stream, query=query, headers=headers), catalog).plan
+
+
+def decide(
+    inbound: Inbound,
+    catalog: Catalog,
+    candidates: Sequence[RouteCandidate] | None = None,
+    *,
+    interceptors: Sequence[Interceptor] = (),
+) -> Decision:
+    """The first candidate that can be planned wins. `candidates` replaces the catalog's own list (a host application's choice).
+
+    Each of the `interceptors` is asked once for each route whether it applies there; what they make of the request is what is judged and sent.
+    """
+    codec = CODECS[inbound.surface]
+    named = catalog.candidates(inbound.model) if candidates is None else tuple(candidates)
+    routes = [(catalog.routes[one.route_id], one.upstream_surface) for one in named if one.route_id in catalog.routes]
+    if not routes:
+        raise Rejection(Code.UNKNOWN_MODEL, "no route serves this model", pointer=None if codec.model_in_path else "/model")
+    intercepted = functools.cache(functools.partial(_intercepted, inbound, Converting(codec, inbound), interceptors))
+    reasons: list[RequestError] = []
+    for route, pinned in routes:
+        asked, converting, names = intercepted(route.route_id)
+        bindings = [binding for binding in route.bindings if pinned in (None, binding.surface)]
+        for attempt in _attempts(codec, asked, converting, catalog, route, bindings):
+            try:
+                decision = attempt()
+            except RequestError as reason:
+                reasons.append(reason)
+            else:
+                return replace(decision, plan=replace(decision.plan, interceptors=names)) if names else decision
+    raise _rejection(codec, inbound, [route for route, _ in routes], reasons)
+
+
+def _intercepted(
+    inbound: Inbound, converting: Converting, interceptors: Sequence[Interceptor], route_id: str
+) -> tuple[Inbound, Converting, tuple[str, ...]]:
+    """The request for a route as the interceptors that apply there leave it, what converts it, and their names."""
+    chosen = [one for one in interceptors if one.applies(inbound.surface, route_id, inbound.members)]
+    members = requested(chosen, inbound.members)
+    if members is not inbound.members:
+        inbound = replace(inbound, members=members, body=m.encode(members))
+        converting = Converting(CODECS[inbound.surface], inbound)
+    return inbound, converting, tuple(one.name for one in chosen)
+
+
+def _attempts(
+    codec: Codec, inbound: Inbound, converting: Converting, catalog: Catalog, route: Route, bindings: Sequence[Binding]
+) -> Iterator[Callable[[], Decision]]:
+    """What can be tried for a route, best first: native, then converted, then both again with what the bindings tolerate to lose."""
+    for tolerant in (False, True):
+        for binding in (one for one in bindings if one.tolerate or not tolerant):
+            if binding.surface == inbound.surface:
+                yield functools.partial(natively.attempt, codec, inbound, route, binding, tolerant=tolerant)
+        for binding in (one for one in bindings if one.tolerate or not tolerant):
+            if binding.surface != inbound.surface:
+                yield functools.partial(_converted, converting, inbound, catalog, route, binding, tolerant=tolerant)
+
+
+def _converted(converting: Converting, inbound: Inbound, catalog: Catalog, route: Route, binding: Binding, *, tolerant: bool) -> Decision:
+    pair = PAIRS.get((inbound.surface, binding.surface))
+    if pair is None or (catalog.converters is not None and pair.name not in catalog.converters):
+        raise RequestError(Code.NO_CONVERTER, f"the route speaks {binding.surface}, and no converter leads there from {inbound.surface}")
+    return converting.attempt(route, binding, tolerant=tolerant)
+
+
+def _rejection(codec: Codec, inbound: Inbound, routes: Sequence[Route], reasons: Sequence[RequestError]) -> Rejection:
+    """The most specific reason, the first among equals; and the bindings that have every feature the request needs, whatever their surface."""
+    wanted = {demand.feature for demand in natively.needs_of(codec, inbound, inbound.members).demands}
+    served = dict.fromkeys(f"{route.route_id}/{binding.surface}" for route in routes for binding in route.bindings if wanted <= binding.features)
+    nothing = RequestError(Code.NO_CONVERTER, f"no binding of the route can serve {inbound.surface}")
+    told = min(reasons, key=lambda reason: _SPECIFIC.index(reason.code), default=nothing)
+    rejection = Rejection(told.code, told.message, pointer=told.pointer, served_by=tuple(served))
+    rejection.__cause__ = told
+    return rejection

@@ -1,0 +1,182 @@
+"""What watches a stream on its way: `Passage` for native answers, whose frames pass as they are. No I/O, no clock.
+
+Knows nothing of any surface: what a frame says is told by the codec's `Watch`, what follows from it by the lifecycle's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from asgi_surface.codecs.base import Sight, Signal, Watch
+from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
+from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, named, splitter, write
+from asgi_surface.ir import Stop, Usage, weightier
+from asgi_surface.lifecycle import Action, Kind, Lifecycle, State
+
+_MESSAGES: Final = {
+    Code.UPSTREAM_BAD_RESPONSE: "the upstream sent a stream event that is not what its API sends",
+    Code.EVENT_TOO_LARGE: "a stream event of the upstream is larger than the gateway allows",
+    Code.OUTPUT_TOO_LARGE: "the answer is longer than the gateway allows",
+    Code.UPSTREAM_TRUNCATED: "the upstream's stream ended before the answer was finished",
+}
+
+
+def _error(code: Code) -> UpstreamError:
+    return UpstreamError(code, _MESSAGES[code])
+
+
+class Passage:
+    """One native stream: bytes in, the same bytes out in whole frames, and exactly one end.
+
+    A frame that was relayed is never followed by an invented one: the upstream's own error frame, or an end without a finish, stands as it is. Only
+    a stream that breaks off (`fail`, a bound, bad data, the end of the body before the answer's) gets one error frame of ours.
+
+    `event_bytes` bounds one frame, `output_chars` the characters of the whole answer. `eof_ends` says that the end of a whole body is a terminal of
+    the surface. `scrub` takes secrets out of the data of an upstream's error frame; a frame it changes is written anew.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        framing: Framing,
+        *,
+        event_bytes: int,
+        output_chars: int,
+        eof_ends: bool,
+        request_id: str,
+        scrub: Callable[[bytes], bytes] = lambda data: data,
+    ) -> None:
+        self._watch = watch
+        self._framing = framing
+        self._splitter = splitter(framing, event_bytes)
+        self._chars_left = output_chars
+        self._end_of_body = Kind.EOF if eof_ends else Kind.FAULT
+        self._request_id = request_id
+        self._scrub = scrub
+        self._life = Lifecycle()
+        self.stop: Stop | None = None
+        """Why the model stopped: the weightiest reason that was said."""
+        self.usage: Usage | None = None
+        """The tokens used, as far as the upstream said."""
+        self.fault: GatewayError | None = None
+        """What went wrong, whoever told the client of it."""
+        self.opening_fault: ErrorFacts | None = None
+        """What was wrong, when the very first frame with data was an error or an end: who has sent nothing yet may answer with a true status."""
+        self.frames = 0
+        """The upstream's frames that were passed on."""
+        self.beats = 0
+        """The frames with data that were no mere ping: signs that the upstream is at work."""
+
+    @property
+    def state(self) -> State:
+        """Where the answer stands."""
+        return self._life.state
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """What the client did not get: nothing, natively."""
+        return ()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the client has been told the end. After a good end bytes may still be fed, for the usage in them."""
+        return self._life.closed
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The bytes to pass on now."""
+        if self._life.state > State.DONE:
+            return b""
+        try:
+            return self._pass(self._splitter.feed(chunk))
+        except FrameTooLarge as error:
+            return self._pass(error.frames) + self.fail(_error(Code.EVENT_TOO_LARGE))
+        except ValueError:
+            return self.fail(_error(Code.UPSTREAM_BAD_RESPONSE))
+
+    def eof(self) -> bytes:
+        """The body has ended by its framing, whole: the last bytes to pass on."""
+        rest = self._splitter.eof()
+        last = self._take(rest) if rest and rest.data else b""
+        action = self._life.step(Kind.FAULT if self._splitter.half else self._end_of_body)
+        if action is Action.FAIL:
+            return last + self._break_off(_error(Code.UPSTREAM_TRUNCATED))
+        return last + (rest.raw if action is Action.CLOSE and rest and not rest.data else b"")
+
+    def fail(self, error: GatewayError) -> bytes:
+        """The stream broke off: the error terminal, or nothing when the end was said before."""
+        return self._break_off(error) if self._life.step(Kind.FAULT) is Action.FAIL else b""
+
+    def cancel(self) -> None:
+        """The client has left."""
+        self._life.step(Kind.CANCEL)
+
+    def _break_off(self, error: GatewayError) -> bytes:
+        self.fault = error
+        event, data = self._watch.failure(error, self._request_id)
+        return write(self._framing, event, data, first=not self.frames) + closing(self._framing, opened=True)
+
+    def _pass(self, frames: Sequence[Frame]) -> bytes:
+        return b"".join([self._take(frame) for frame in frames])
+
+    def _take(self, frame: Frame) -> bytes:
+        """What one whole frame brings the client."""
+        if self._life.state > State.DONE:
+            return b""
+        if not frame.data:
+            self.frames += not self.closed
+            return b"" if self.closed else frame.raw
+        try:
+            sight = self._see(frame)
+        except ValueError:
+            return self.fail(_error(Code.UPSTREAM_BAD_RESPONSE))
+        self._chars_left -= sight.chars
+        if self._chars_left < 0:
+            return self.fail(_error(Code.OUTPUT_TOO_LARGE))
+        action = self._life.step(Kind.START if self._life.state is State.NEW else Kind.PART)
+        self.beats += sight.alive
+        for signal in sight.signals:
+            self._note(signal, opening=action is Action.OPEN)
+        if action is Action.DROP:
+            return b""
+        raw = self._shown(frame, sight) if sight.signals or sight.event != frame.event else frame.raw
+        self.frames += 1
+        return raw
+
+    def _see(self, frame: Frame) -> Sight:
+        if not frame.raw.isascii():
+            frame.raw.decode()  # SDKs decode strictly and would die on it; msgspec checks no string that it skips
+        return self._watch.see(frame)
+
+    def _note(self, signal: Signal, *, opening: bool) -> None:
+        action = self._life.step(signal.kind)
+        if action is Action.DROP:
+            return
+        if signal.stop is not None:
+            self.stop = weightier(self.stop, signal.stop)
+        if signal.usage is not None:
+            self.usage = signal.usage if self.usage is None else self.usage.merged(signal.usage)
+        if action is Action.FAIL:
+            self._relayed(signal.fault, opening=opening)
+
+    def _relayed(self, facts: ErrorFacts | None, *, opening: bool) -> None:
+        """The frame being passed on ends the answer badly: it is the upstream's error, or (no facts) an end without a finish."""
+        if facts is None:
+            self.fault = _error(Code.UPSTREAM_TRUNCATED)
+            self.opening_fault = ErrorFacts(self.fault.message) if opening else None
+            return
+        clean = replace(facts, message=self._scrub(facts.message.encode()).decode())
+        self.fault = UpstreamError(Code.UPSTREAM_ERROR, clean.message, status=clean.status, detail=clean.detail)
+        self.opening_fault = clean if opening else None
+
+    def _shown(self, frame: Frame, sight: Sight) -> bytes:
+        """The frame as it goes out, with what closes the body when it is the last."""
+        raw, event = frame.raw, frame.event or sight.event
+        clean = self._scrub(frame.data) if any(signal.kind is Kind.FAULT for signal in sight.signals) else frame.data
+        if clean != frame.data:
+            raw = write(self._framing, event, clean, first=not self.frames)
+        elif event != frame.event:
+            raw = named(raw, event)
+        return raw + closing(self._framing, opened=True) if self.closed else raw

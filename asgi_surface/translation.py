@@ -1,0 +1,228 @@
+"""A converted stream: the upstream's frames decoded to events, stepped through the lifecycle's table, and encoded as the client's frames.
+
+Has the same face as `stream.Passage`. No I/O, no clock; knows nothing of any surface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from asgi_surface.codecs.base import Decoder, Encoder, Frames
+from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
+from asgi_surface.events import KINDS, Closed, Ending, Event, Fault, Finish, Grew, Opened, PartEvent, Start, UsageSeen
+from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, splitter, write
+from asgi_surface.ir import Stop, Usage, weightier
+from asgi_surface.lifecycle import Action, Kind, Lifecycle, State
+
+MESSAGES: Final = {
+    Code.UPSTREAM_BAD_RESPONSE: "the upstream sent a stream event that is not what its API sends",
+    Code.EVENT_TOO_LARGE: "a stream event of the upstream is larger than the gateway allows",
+    Code.OUTPUT_TOO_LARGE: "the answer is longer than the gateway allows",
+    Code.UPSTREAM_TRUNCATED: "the upstream's stream ended before the answer was finished",
+    Code.UPSTREAM_ERROR: "the model broke off with an error",
+}
+
+
+def failure(code: Code) -> UpstreamError:
+    """The error of a stream that went wrong, with a constant text."""
+    return UpstreamError(code, MESSAGES[code])
+
+
+class Sequencer:
+    """Lets one part be open at a time: the first streams live, later ones wait until it has closed. Nothing is lost or put out of its order."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[PartEvent]] = {}
+
+    def feed(self, event: PartEvent) -> Iterator[PartEvent]:
+        """The events that may be said now."""
+        self._waiting.setdefault(event.index, [])
+        if event.index != next(iter(self._waiting)):
+            self._waiting[event.index].append(event)
+            return
+        yield event
+        while isinstance(event, Closed):
+            del self._waiting[event.index]
+            head = next(iter(self._waiting), None)
+            if head is None:
+                return
+            held, self._waiting[head] = self._waiting[head], []
+            yield from held
+            event = held[-1]
+
+
+class Translation:
+    """One converted stream: bytes in, the client's frames out, and exactly one end.
+
+    `downstream` is None where a fold stands in the encoder's place: what it writes is no frame but the document. `event_bytes` bounds one frame of
+    the upstream, `output_chars` the characters of the whole answer. `eof_ends` says that the end of a whole body is a terminal of the upstream's
+    surface. `blame` makes the client's error of one that the upstream states.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        encoder: Encoder,
+        *,
+        upstream: Framing,
+        downstream: Framing | None,
+        event_bytes: int,
+        output_chars: int,
+        eof_ends: bool,
+        blame: Callable[[ErrorFacts], UpstreamError],
+    ) -> None:
+        self._decoder = decoder
+        self._encoder = encoder
+        self._framing = downstream
+        self._splitter = splitter(upstream, event_bytes)
+        self._sequencer = Sequencer() if encoder.sequential else None
+        self._chars_left = output_chars
+        self._end_of_body = Kind.EOF if eof_ends else Kind.FAULT
+        self._blame = blame
+        self._life = Lifecycle()
+        self._open: dict[int, None] = {}
+        self._written = 0
+        self._sequence: str | None = None
+        self.stop: Stop | None = None
+        self.usage: Usage | None = None
+        self.fault: GatewayError | None = None
+        self.opening_fault: ErrorFacts | None = None
+        self.frames = 0
+        self.beats = 0
+
+    @property
+    def state(self) -> State:
+        """Where the answer stands."""
+        return self._life.state
+
+    @property
+    def closed(self) -> bool:
+        """Whether the client has been told the end."""
+        return self._life.closed
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The constructs of the answer that the client did not get."""
+        return tuple(self._decoder.unread)
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The client's bytes for a piece of the upstream's body."""
+        try:
+            return b"".join(map(self._frame, self._splitter.feed(chunk)))
+        except FrameTooLarge as error:
+            return b"".join(map(self._frame, error.frames)) + self.fail(failure(Code.EVENT_TOO_LARGE))
+        except ValueError:
+            return self.fail(failure(Code.UPSTREAM_BAD_RESPONSE))
+
+    def eof(self) -> bytes:
+        """The body has ended by its framing, whole."""
+        rest = self._splitter.eof()
+        last = self._frame(rest) if rest else b""
+        return last + self._step(Kind.FAULT if self._splitter.half else self._end_of_body, failure(Code.UPSTREAM_TRUNCATED))
+
+    def fail(self, error: GatewayError) -> bytes:
+        """The stream broke off: the error terminal, or nothing when the end was said before."""
+        return self._step(Kind.FAULT, error)
+
+    def say(self, events: Iterable[Event]) -> bytes:
+        """The client's whole stream for an answer that came as one document."""
+        return b"".join(map(self._event, events)) + self._step(Kind.EOF, failure(Code.UPSTREAM_TRUNCATED))
+
+    def cancel(self) -> None:
+        """The client has left."""
+        self._life.step(Kind.CANCEL)
+
+    def _frame(self, frame: Frame) -> bytes:
+        if not frame.data or self.state in (State.FAILED, State.CANCELLED):
+            return b""
+        self.frames += 1
+        try:
+            events = list(self._decoder.feed(frame))
+        except ValueError:
+            return self.fail(failure(Code.UPSTREAM_BAD_RESPONSE))
+        self.beats += bool(events)
+        return b"".join(map(self._event, events))
+
+    def _event(self, event: Event) -> bytes:
+        if isinstance(event, Grew):
+            self._chars_left -= len(event.text)
+            if self._chars_left < 0:
+                return self.fail(failure(Code.OUTPUT_TOO_LARGE))
+        if isinstance(event, Fault):
+            return self._faulted(event.facts)
+        action = self._life.step(KINDS[type(event)])
+        if action is Action.NOTE:
+            self._note(event)
+        return self._act(action, event, failure(Code.UPSTREAM_TRUNCATED))
+
+    def _faulted(self, facts: ErrorFacts) -> bytes:
+        self.opening_fault = facts if self.state is State.NEW else None
+        return self.fail(self._blame(facts))
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Finish):
+            self.stop = weightier(self.stop, event.stop)
+            self._sequence = event.sequence or self._sequence
+        elif isinstance(event, UsageSeen):
+            self.usage = event.usage if self.usage is None else self.usage.merged(event.usage)
+
+    def _step(self, kind: Kind, error: GatewayError) -> bytes:
+        return self._act(self._life.step(kind), None, error)
+
+    def _act(self, action: Action, event: Event | None, error: GatewayError) -> bytes:
+        """What the table says is to be done."""
+        if action is Action.CLOSE and self.stop is Stop.ERROR:
+            # A model that broke off has not answered, however orderly its stream ended.
+            return self._failed(failure(Code.UPSTREAM_ERROR))
+        if action is Action.CLOSE:
+            return self._closed()
+        if action is Action.FAIL:
+            return self._failed(error)
+        if isinstance(event, Start) and action is Action.OPEN:
+            return self._write(self._encoder.open(event, self.usage))
+        return self._passed(event) if action is Action.PASS and isinstance(event, PartEvent) else b""
+
+    def _passed(self, event: PartEvent) -> bytes:
+        out: list[bytes] = []
+        try:
+            self._part(event, out)
+        except GatewayError as error:
+            out.append(self.fail(error))
+        return b"".join(out)
+
+    def _failed(self, error: GatewayError) -> bytes:
+        self.fault = error
+        return self._write(self._encoder.fail(error)) + self._closing()
+
+    def _closed(self) -> bytes:
+        end = Ending(Stop.OTHER if self.stop is None else self.stop, self._sequence, self.usage)
+        out: list[bytes] = []
+        try:
+            for index in list(self._open):
+                self._part(Closed(index), out)
+            out.append(self._write(self._encoder.close(end)))
+        except GatewayError as error:
+            # What was streamed cannot be an answer of the client's surface: no success terminal may follow it.
+            return b"".join(out) + self._failed(error)
+        return b"".join(out) + self._closing()
+
+    def _closing(self) -> bytes:
+        return b"" if self._framing is None else closing(self._framing, opened=True)
+
+    def _part(self, event: PartEvent, out: list[bytes]) -> None:
+        """Adds what the client gets of it to `out`. Raises `GatewayError` when its surface cannot say it."""
+        if isinstance(event, Opened):
+            self._open[event.index] = None
+        elif isinstance(event, Closed):
+            self._open.pop(event.index, None)
+        ready: Iterable[PartEvent] = (event,) if self._sequencer is None else self._sequencer.feed(event)
+        for one in ready:
+            out.append(self._write(self._encoder.part(one)))  # noqa: PERF401 -- what was written before a failure stays
+
+    def _write(self, frames: Frames) -> bytes:
+        out = []
+        for event, data in frames:
+            out.append(data if self._framing is None else write(self._framing, event, data, first=not self._written))
+            self._written += 1
+        return b"".join(out)

@@ -1,0 +1,1 @@
+"""The only rooms that reach a provider: HTTP engines and embedded upstreams, each an ASGI app."""
