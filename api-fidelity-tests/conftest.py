@@ -402,7 +402,13 @@ def _call_grammar(call: dict[str, Any], seen: list[int]) -> None:
     seen.append(call["index"])
 
 
-_PIECES = {"text_delta": "text", "input_json_delta": "tool_use", "thinking_delta": "thinking", "signature_delta": "thinking", "citations_delta": "text"}
+_PIECES = {
+    "text_delta": "text",
+    "input_json_delta": "tool_use",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "citations_delta": "text",
+}
 
 
 def _messages_grammar(body: bytes) -> None:
@@ -439,6 +445,7 @@ def _messages_grammar(body: bytes) -> None:
 _PINGS = {"keepalive", "ping"}
 _WHOLE = ("text", "arguments", "input", "refusal")
 _SAME = ("id", "type", "call_id", "name")
+_PLACE = ("output_index", "content_index", "summary_index", "annotation_index")
 
 
 def _responses_grammar(body: bytes) -> None:
@@ -486,7 +493,7 @@ def _item_grammar(event: dict[str, Any], announced: dict[int, Any], done: dict[i
 def _strand_grammar(event: dict[str, Any], kind: tuple[str, str, str], strands: dict[tuple[Any, ...], str | None]) -> None:
     """One text, one argument string or one content part of an item: deltas, then what they make, once."""
     stem, _, step = kind
-    key = (stem, *(event.get(name) for name in ("output_index", "content_index", "summary_index")))
+    key = (stem, *(event.get(name) for name in _PLACE))
     if step in {"added", "delta"}:
         assert strands.get(key, "") is not None, "more of what is done"
         assert step == "delta" or key not in strands, "a part announced twice"
@@ -538,7 +545,7 @@ def _check_reply(path: str, reply: Reply) -> None:
         _check(surface, reply.body, array=array)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def grammar() -> Callable[..., None]:
     """Holds a client's whole stream against its surface's grammar: `grammar(surface, body, array=False)`."""
     return _check

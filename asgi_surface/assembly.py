@@ -39,7 +39,7 @@ class Fold:
         return []
 
     def part(self, event: PartEvent) -> Frames:
-        """Something of a part."""
+        """Something of a part. That it has closed says nothing more."""
         index = event.index
         match event:
             case Opened(part=part):
@@ -53,8 +53,6 @@ class Fold:
                 self._parts[index] = structs.replace(part, citations=(*getattr(part, "citations", ()), citation))
             case Logged(logprobs=logprobs):
                 self._logprobs += _LIST.decode(logprobs)
-            case Closed():
-                pass
         return []
 
     def close(self, ending: Ending) -> Frames:

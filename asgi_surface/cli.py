@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
     keys = commands.add_parser("key", help="client keys").add_subparsers(required=True, metavar="COMMAND")
     new = keys.add_parser("new", help="make a key; it is shown once")
-    new.add_argument("name", metavar="NAME", type=_key_name, help="whose key it is, as the log will call it")
+    new.add_argument("name", metavar="NAME", nargs="?", default="client", type=_key_name, help="whose key it is, as the log will call it")
     new.set_defaults(run=_new_key)
     return parser
 

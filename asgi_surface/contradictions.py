@@ -50,6 +50,7 @@ _NEVER_SENT: Final = frozenset(
     {
         *("accept-encoding", "api-key", "authorization", "connection", "content-encoding", "content-length", "content-type", "cookie", "expect"),
         *("host", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade", "x-api-key", "x-goog-api-key"),
+        *("accept", "proxy-authenticate", "proxy-connection", "set-cookie", "user-agent", "x-amz-security-token"),
     }
 )
 

@@ -19,8 +19,8 @@ from asgi_surface.cuts import cut, original, steps
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.inbound import Inbound
 from asgi_surface.plans import Convert, Decision, Draft, RequestPlan
-from asgi_surface.policy import Policy, gate
-from asgi_surface.surfaces import Feature, Operation
+from asgi_surface.policy import gate, permits
+from asgi_surface.surfaces import Operation
 from asgi_surface.verdicts import Mention
 
 _FOREIGN = "seal:foreign"
@@ -41,6 +41,7 @@ class Converting:
             raise RequestError(Code.NO_CONVERTER, "only generation is converted; tokens are counted by the surface itself")
         model = outbound.upstream_model(route, inbound.model)
         target = Target(model=model, dialect=binding.dialect, seal_domain=binding.provider.seal_domain, features=binding.features)
+        natively.check_size(inbound, binding)
         natively.check_history(self._codec.needs(inbound.members, inbound.stream), binding)
         conversion, needs, lost = self._within(codec, binding, target, binding.tolerate if tolerant else frozenset())
         members, cut_there = _gated(conversion, binding, codec)
@@ -147,14 +148,6 @@ def _gated(conversion: Conversion, binding: Binding, codec: Codec) -> tuple[m.Me
     except RequestError as error:
         raise RequestError(error.code, error.message, pointer=_origin(error.pointer or "", conversion)) from error
     return gated.members, tuple(_origin(pointer, conversion) for pointer in gated.dropped)
-
-
-def permits(policy: Policy, codec: Codec, name: str, features: frozenset[Feature], members: m.Members) -> bool:
-    """Whether the policy lets a member that the gateway added pass. Otherwise it is left out: nobody asked for it."""
-    try:
-        return not gate({name: members[name]}, policy, codec, features, counting=True).dropped
-    except RequestError:
-        return False
 
 
 def _origin(pointer: str, conversion: Conversion) -> str:

@@ -125,6 +125,9 @@ class ErrorFacts(Struct, frozen=True):
     status: int | None = None
 
 
+_POINTER_CHARS: Final = 256
+
+
 class GatewayError(Exception):
     """A request that did not get its answer.
 
@@ -145,7 +148,8 @@ class GatewayError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.pointer = pointer
+        # A client can name a member at any length; the message and the record need not repeat it.
+        self.pointer = pointer if pointer is None or len(pointer) <= _POINTER_CHARS else pointer[:_POINTER_CHARS] + "…"
         self.trait = TRAITS[code]
         self.status = self.trait.status if status is None else status
         self.headers = headers

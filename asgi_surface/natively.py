@@ -15,7 +15,7 @@ from asgi_surface.cuts import cut, original
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.inbound import Inbound
 from asgi_surface.plans import Decision, Draft, Native, RequestPlan
-from asgi_surface.policy import Gated, gate
+from asgi_surface.policy import Gated, gate, permits
 from asgi_surface.surfaces import Feature, Operation
 
 _SEALS: Final = frozenset({"signature", "data", "encrypted_content"})
@@ -36,6 +36,12 @@ def check_history(needs: Needs, binding: Binding) -> None:
         raise RequestError(Code.LIMIT_EXCEEDED, text, pointer=needs.history_pointer)
 
 
+def check_size(inbound: Inbound, binding: Binding) -> None:
+    """Raises `RequestError` (body_too_large) for a body larger than the binding allows, however small the file's own bound made it."""
+    if len(inbound.body) > binding.limits.request_bytes:
+        raise RequestError(Code.BODY_TOO_LARGE, f"the body is larger than {binding.limits.request_bytes} bytes")
+
+
 def lacks(demand: Demand, pointer: str) -> RequestError:
     """The refusal for a feature that a binding does not declare."""
     return RequestError(Code.FEATURE_UNSUPPORTED, f"the route does not declare `{demand.feature}`", pointer=pointer)
@@ -43,6 +49,7 @@ def lacks(demand: Demand, pointer: str) -> RequestError:
 
 def attempt(codec: Codec, inbound: Inbound, route: Route, binding: Binding, *, tolerant: bool) -> Decision:
     """The plan for a binding of the client's surface. Raises `RequestError` with the client's pointer."""
+    check_size(inbound, binding)
     gated = gate(inbound.members, binding.policy, codec, binding.features, counting=inbound.operation is Operation.COUNT_TOKENS)
     # What the policy leaves out or overwrites is not asked of the upstream any more.
     needs, members, cuts = _tolerable(codec, inbound, binding, gated) if tolerant else (_all(codec, inbound, binding, gated), gated.members, ())
@@ -53,8 +60,8 @@ def attempt(codec: Codec, inbound: Inbound, route: Route, binding: Binding, *, t
     renamed = not codec.model_in_path and model != inbound.model
     if renamed:
         members = {**members, "model": Raw(msgspec.json.encode(model))}
-    if crossed and not codec.model_in_path:
-        members = {**members, "stream": Raw(b"true" if streams else b"false")}
+    if crossed:
+        members = _crossing(codec, binding, members, streams=streams)
     plan = RequestPlan(
         downstream_surface=inbound.surface,
         upstream_surface=binding.surface,
@@ -77,6 +84,15 @@ def attempt(codec: Codec, inbound: Inbound, route: Route, binding: Binding, *, t
         limits=binding.limits,
     )
     return Decision(plan, Draft(m.encode(members) if gated.changed or renamed or cuts or crossed else inbound.body))
+
+
+def _crossing(codec: Codec, binding: Binding, members: m.Members, *, streams: bool) -> m.Members:
+    """The members with the client's wish for a stream turned around. What the policy would not let pass is not added."""
+    others = {name: raw for name, raw in members.items() if name not in codec.streaming}
+    if not streams:
+        return others
+    asking = {name: Raw(value) for name, value in codec.streaming.items()}
+    return others | {name: raw for name, raw in asking.items() if permits(binding.policy, codec, name, binding.features, asking)}
 
 
 def _all(codec: Codec, inbound: Inbound, binding: Binding, gated: Gated) -> Needs:

@@ -6,7 +6,7 @@ Knows the tables and the codecs' lists of fields; how a policy judges a body is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from asgi_surface import contradictions as against
 from asgi_surface.codecs.base import Codec
@@ -94,6 +94,9 @@ def _extended(parent: Policy | None, name: str, table: PolicyTable, codec: Codec
     )
 
 
+_PLANNED: Final = {"model": "say upstream_model on the route", "stream": 'say dialect = { stream = "always" } or "never" on the binding'}
+
+
 def _canonical(names: Sequence[str] | None, codec: Codec) -> list[str] | None:
     return None if names is None else [codec.names(name) for name in names if name]
 
@@ -108,3 +111,7 @@ def _contradictions(path: str, policy: Policy, codec: Codec) -> Iterator[Problem
         yield Problem(path, f'{codec.surface} requires "{name}", and here it is {end}', f'add "{name}" to allowed_fields')
     for name in sorted(policy.force.keys() & policy.defaults.keys()):
         yield Problem(f"{path}.defaults", f'"{name}" is never used, because force overwrites it', "leave one out")
+    for key, values in (("force", policy.force), ("defaults", policy.defaults)):
+        for name, instead in _PLANNED.items():
+            if name in values:
+                yield Problem(f"{path}.{key}", f'"{name}" is written by the plan, after the policy', instead)

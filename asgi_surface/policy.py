@@ -138,6 +138,14 @@ def gate(members: Members, policy: Policy, codec: Codec, features: frozenset[Fea
     return Gated(kept, tuple(dropped), not same)
 
 
+def permits(policy: Policy, codec: Codec, name: str, features: frozenset[Feature], members: Members) -> bool:
+    """Whether the policy lets a member that the gateway added pass. Otherwise it is left out: nobody asked for it."""
+    try:
+        return not gate({name: members[name]}, policy, codec, features, counting=True).dropped
+    except RequestError:
+        return False
+
+
 def _spelled(members: Members, codec: Codec) -> dict[str, str]:
     """The client's spelling of each canonical name. The policy and an upstream could read a body with two of one differently."""
     spelled: dict[str, str] = {}

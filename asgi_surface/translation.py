@@ -152,19 +152,20 @@ class Translation:
         if isinstance(event, Fault):
             return self._faulted(event.facts)
         action = self._life.step(KINDS[type(event)])
-        if action is Action.NOTE:
+        if action is Action.NOTE and isinstance(event, Finish | UsageSeen):
             self._note(event)
         return self._act(action, event, failure(Code.UPSTREAM_TRUNCATED))
 
     def _faulted(self, facts: ErrorFacts) -> bytes:
-        self.opening_fault = facts if self.state is State.NEW else None
+        if self.state is State.NEW:
+            self.opening_fault = facts
         return self.fail(self._blame(facts))
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: Finish | UsageSeen) -> None:
         if isinstance(event, Finish):
             self.stop = weightier(self.stop, event.stop)
             self._sequence = event.sequence or self._sequence
-        elif isinstance(event, UsageSeen):
+        else:
             self.usage = event.usage if self.usage is None else self.usage.merged(event.usage)
 
     def _step(self, kind: Kind, error: GatewayError) -> bytes:

@@ -241,6 +241,10 @@ class Codec(Struct, frozen=True, kw_only=True):
     that a whole body's end is a terminal; `keepalive` is what a waiting client may be sent (b"": nothing). `count_fields` are members that only
     count-tokens bodies have.
 
+    `envelope` are the members that the `error` object of the surface's own envelope has.
+
+    `streaming` are the members (as JSON) by which a body asks for a stream; without them it asks for a document.
+
     The converting half: `rows` gives each construct's verdict on every other surface; `lift(members, stream)` and `lower(request, target)` raise
     `RequestError` with the client's pointer; `read(body)` raises `ValueError` when text, calls or finish cannot be read; `write` gives a JSON body,
     and `unsaid(response)` names what it has to leave out, in words of `LEFT`;
@@ -261,9 +265,11 @@ class Codec(Struct, frozen=True, kw_only=True):
     document: Callable[[bytes], Sight]
     error: Callable[[GatewayError, str], bytes]
     error_facts: Callable[[bytes], ErrorFacts | None]
+    envelope: Mapping[str, type]
     models: Callable[[Sequence[ModelEntry], ListQuery], bytes]
     model: Callable[[ModelEntry], bytes]
     framings: tuple[Framing, ...] = (Framing.SSE,)
+    streaming: Mapping[str, bytes] = {}
     eof_ends: bool = False
     keepalive: bytes = b""
     rows: Mapping[str, Row]

@@ -124,6 +124,16 @@ def error_facts(body: bytes) -> ErrorFacts | None:
         return None
 
 
+def is_envelope(body: bytes, members: Mapping[str, type]) -> bool:
+    """Whether an error body is an object whose `error` is an object with these members: what a client of the surface can read."""
+    try:
+        document = decode(_ANY, body)
+    except ValueError:
+        return False
+    error = document.get("error") if isinstance(document, dict) else None
+    return isinstance(error, dict) and all(isinstance(error.get(name), kind) for name, kind in members.items())
+
+
 def facts_of(value: object) -> ErrorFacts | None:
     """The same for a decoded body."""
     said = mapping(value[0] if isinstance(value, list) and value else value)  # Google wraps the errors of an array stream

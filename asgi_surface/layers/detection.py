@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -144,7 +145,7 @@ def _outcome(exchange: Exchange, exit_: Exit, seconds: float) -> Outcome:
         seconds=round(seconds, 6),
         bytes=exit_.size,
         code=None if error is None else error.code,
-        pointer=None if error is None else error.pointer,
+        pointer=None if error is None or error.pointer is None else plain(error.pointer),
         stop=None if exchange.stop is None else exchange.stop.name.lower(),
         usage=exchange.usage,
         frames=exchange.frames,
@@ -161,8 +162,16 @@ def _planned(plan: RequestPlan) -> dict[str, Any]:
         "upstream": plan.upstream_surface,
         "mode": plan.mode_name,
         "stream": plan.stream,
-        "dropped": plan.dropped,
+        "dropped": tuple(map(plain, plan.dropped)),
     }
+
+
+_STEP: Final = re.compile(r"[A-Za-z0-9_.~-]{1,64}")
+
+
+def plain(pointer: str) -> str:
+    """A pointer for the record. A client can put any words into a member's name, and no prompt may reach a log."""
+    return "/".join(step if not step or _STEP.fullmatch(step) else "?" for step in pointer.split("/"))
 
 
 def _ending(exchange: Exchange, exit_: Exit) -> Ending:

@@ -50,7 +50,7 @@ class Planning:
         catalog = self.catalog() if callable(self.catalog) else self.catalog
         if exchange.endpoint.operation in (Operation.LIST_MODELS, Operation.GET_MODEL):
             await _reply(send, 200, _models(exchange, catalog))
-        elif catalog.dry_run or exchange.header(b"x-surface-dry-run") == b"true":
+        elif catalog.dry_run or (exchange.header(b"x-surface-dry-run") or b"").strip().lower() == b"true":
             await _reply(send, 200, await self._dry_run(exchange, catalog))
         else:
             decision = await self._decide(exchange, catalog)

@@ -33,6 +33,7 @@ CODEC = Codec(
     document=document,
     error=error,
     error_facts=error_facts,
+    envelope={"message": str, "code": int, "status": str},
     models=models,
     model=model,
     framings=(Framing.SSE, Framing.JSON_ARRAY),

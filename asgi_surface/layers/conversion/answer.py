@@ -11,7 +11,7 @@ import msgspec
 
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Sight, Signal
-from asgi_surface.codecs.reading import decode
+from asgi_surface.codecs.reading import decode, is_envelope
 from asgi_surface.codings import Corrupt, Decoder, TooLarge, decoder
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
 from asgi_surface.framing import Framing
@@ -27,7 +27,7 @@ from asgi_surface.surfaces import MESSAGES, Operation
 # Response headers of an upstream that may pass. Everything else stays here: cookies, server names, organisation ids, and whatever an upstream
 # echoes of our own request.
 _IDS: Final = frozenset({b"x-request-id", b"request-id"})
-_PASSING: Final = _IDS | {b"openai-processing-ms", b"openai-version"}
+_PASSING: Final = _IDS | {b"retry-after", b"openai-processing-ms", b"openai-version"}
 _PASSING_PREFIX: Final = (b"x-ratelimit-", b"anthropic-ratelimit-")
 
 _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")  # what a stream of events begins with
@@ -146,24 +146,33 @@ class Answer:
 
     async def _feed(self, data: bytes) -> None:
         if self._shape is None:
-            self._shape = self._recognise(bytes(self._body) + data)
-        if self._shape is not Shape.STREAM:
+            self._recognise(bytes(self._body) + data)
+        if self._shape is not Shape.STREAM or self._stream is None:
             self._collect(data)
             return
-        if self._stream is None:
-            self._stream = Folding(self._exchange, self._send, self._refused)
         data, self._body = bytes(self._body) + data, bytearray()
         if await self._stream.feed(data) and self._progress is Progress.OPEN:
             self._progress = Progress.TOLD
             self._hurry()
 
-    def _recognise(self, data: bytes) -> Shape | None:
-        """A document or a stream: the first byte tells more truly than the content type. None while only white space has come."""
+    def _recognise(self, data: bytes) -> None:
+        """Tells a document from a stream, and how it is framed: the first byte says it more truly than the content type, or than what was asked for.
+
+        Nothing is told while only white space, or a piece of a first field's name, has come.
+        """
         head = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:8]
         if not head or any(field.startswith(head) for field in _FIELDS):
-            return None
-        array = self._plan.upstream_framing is Framing.JSON_ARRAY and head.startswith(b"[")
-        return Shape.STREAM if array or head.startswith(_FIELDS) else Shape.DOCUMENT
+            return
+        array = Framing.JSON_ARRAY in self._codec.framings and head.startswith(b"[")
+        if not (array or head.startswith(_FIELDS)):
+            self._shape = Shape.DOCUMENT
+            return
+        self._shape = Shape.STREAM
+        framing = Framing.JSON_ARRAY if array else Framing.SSE
+        if isinstance(self._stream, Streaming):
+            self._stream.framed(framing)
+        else:
+            self._stream = Folding(self._exchange, self._send, self._refused, framing)
 
     def _collect(self, data: bytes) -> None:
         limit = _ERROR_BYTES if self._shape is Shape.FAILURE else self._plan.limits.response_bytes
@@ -188,6 +197,8 @@ class Answer:
             self._keep_ids()
             facts = self._codec.error_facts(body)
             refused = refusal(self._status, facts, body, self._headers, secrets=self._secrets, keep_529=self._knows_529)
+            if refused.body is not None and not is_envelope(refused.body, self._codec.envelope):
+                refused.body = None
             raise in_own_words(self._exchange, refused)
         await self._document(body)
 

@@ -9,6 +9,7 @@ from asgi_surface.assembly import Fold
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Codec, Context
 from asgi_surface.errors import Code, ErrorFacts, RequestError, UpstreamDetail, UpstreamError
+from asgi_surface.framing import Framing
 from asgi_surface.ir import Request, Response, Stop
 from asgi_surface.layers.exchange import Exchange
 from asgi_surface.members import parse
@@ -32,7 +33,7 @@ def passage(exchange: Exchange, blame: Blame, secrets: Sequence[str]) -> Passage
     """What stands between the upstream's stream and the client's: an observer where the surfaces match, else a translation."""
     plan, codec = exchange.planned(), exchange.codec
     if isinstance(plan.mode, Convert):
-        return translation(exchange, blame)
+        return translation(exchange, blame, plan.upstream_framing)
     return Passage(
         codec.watch(),
         plan.framing,
@@ -44,13 +45,13 @@ def passage(exchange: Exchange, blame: Blame, secrets: Sequence[str]) -> Passage
     )
 
 
-def translation(exchange: Exchange, blame: Blame) -> Translation:
-    """Frames of the upstream's surface to frames of the client's, whatever the two are."""
+def translation(exchange: Exchange, blame: Blame, framing: Framing) -> Translation:
+    """Frames of the upstream's surface, in whatever framing they come, to frames of the client's."""
     plan, codec = exchange.planned(), reader(exchange)
     return Translation(
         codec.decoder(),
         exchange.codec.encoder(context(exchange)),
-        upstream=plan.upstream_framing,
+        upstream=framing,
         downstream=plan.framing,
         event_bytes=plan.limits.event_bytes,
         output_chars=plan.limits.output_chars,
@@ -59,13 +60,13 @@ def translation(exchange: Exchange, blame: Blame) -> Translation:
     )
 
 
-def fold(exchange: Exchange, blame: Blame) -> Translation:
+def fold(exchange: Exchange, blame: Blame, framing: Framing) -> Translation:
     """Frames of the upstream's surface to one JSON answer of the client's."""
     plan, codec = exchange.planned(), reader(exchange)
     return Translation(
         codec.decoder(),
         Fold(lambda response: _folded(exchange, response)),
-        upstream=plan.upstream_framing,
+        upstream=framing,
         downstream=None,
         event_bytes=plan.limits.event_bytes,
         output_chars=plan.limits.output_chars,

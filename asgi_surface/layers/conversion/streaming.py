@@ -38,6 +38,11 @@ class Streaming:
         if self._keepalive and self._silence and plan.framing is Framing.SSE:
             exchange.spawn(self._keep)
 
+    def framed(self, framing: Framing) -> None:
+        """Says how the upstream really frames its stream, before any of it is fed. Asked for another framing, its frames are written anew."""
+        if framing is not self._exchange.planned().upstream_framing:
+            self._passage = translation(self._exchange, self._refused, framing)
+
     async def feed(self, data: bytes) -> bool:
         """Relays what became whole. True once the terminal has been said."""
         out = self._passage.feed(data)
@@ -52,7 +57,7 @@ class Streaming:
 
     async def tell(self, response: Response) -> None:
         """Says an answer that came as one document."""
-        told = translation(self._exchange, self._refused)
+        told = translation(self._exchange, self._refused, Framing.SSE)
         self._passage = told
         await self._deliver(told.say(unfold(response)))
 
@@ -113,11 +118,11 @@ class Streaming:
 class Folding:
     """An upstream's stream for a client that asked for one document. Nothing is sent before the end, so every failure has its own status."""
 
-    def __init__(self, exchange: Exchange, send: Send, refused: Blame) -> None:
+    def __init__(self, exchange: Exchange, send: Send, refused: Blame, framing: Framing) -> None:
         self._exchange = exchange
         self._send = send
         self._refused = refused
-        self._fold = fold(exchange, refused)
+        self._fold = fold(exchange, refused, framing)
 
     async def feed(self, data: bytes) -> bool:
         """Takes a piece of the stream. True once the client has its answer."""
