@@ -498,7 +498,7 @@ def _strand_grammar(event: dict[str, Any], kind: tuple[str, str, str], strands: 
         assert strands.get(key, "") is not None, "more of what is done"
         assert step == "delta" or key not in strands, "a part announced twice"
         strands[key] = (strands.get(key) or "") + (event["delta"] if step == "delta" else "")
-    elif step == "done":
+    elif step == "done":  # pragma: no branch -- there is no fourth step
         assert strands.get(key, "") is not None, "done twice"
         whole = next((event[name] for name in _WHOLE if name in event), strands.get(key, ""))
         assert whole == strands.get(key, whole), "another text than its deltas"

@@ -189,7 +189,8 @@ class _Sse(_Cutter):
     def _missing(self, rest: bytes) -> bytes:
         """What the rest lacks of a blank line, in its own line ending, else in that of the frames before it. A CR alone is half of a CRLF."""
         own = _LINE_END.search(rest)
-        blank = (own.group() if own else self._line_end or (b"\n" if self._plain else b"\r\n")) * 2
+        before = b"\r\n" if rest[-1:] == b"\r" != self._line_end else self._line_end or (b"\n" if self._plain else b"\r\n")
+        blank = (own.group() if own else before) * 2
         return next(blank[size:] for size in range(len(blank), -1, -1) if rest.endswith(blank[:size]))
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from msgspec import Raw, structs
+
 from asgi_surface.codecs.base import Decoder, Encoder, Frames
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
-from asgi_surface.events import KINDS, Closed, Ending, Event, Fault, Finish, Grew, Opened, PartEvent, Start, UsageSeen
+from asgi_surface.events import KINDS, Cited, Closed, Ending, Event, Fault, Finish, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
 from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, splitter, write
-from asgi_surface.ir import Stop, Usage, weightier
+from asgi_surface.ir import Call, Reasoning, Refusal, Response, Stop, Text, Usage, weightier
 from asgi_surface.lifecycle import Action, Kind, Lifecycle, State
 
 MESSAGES: Final = {
@@ -82,6 +84,8 @@ class Translation:
         self._blame = blame
         self._life = Lifecycle()
         self._open: dict[int, None] = {}
+        self._held: dict[int, Text | Reasoning | Call | Refusal] = {}
+        self._logprobs: Raw | None = None
         self._written = 0
         self._sequence: str | None = None
         self.stop: Stop | None = None
@@ -100,6 +104,11 @@ class Translation:
     def closed(self) -> bool:
         """Whether the client has been told the end."""
         return self._life.closed
+
+    @property
+    def held(self) -> Response:
+        """The parts of the answer without their words, with what not every surface can say: seals, sources, token entries."""
+        return Response(id=None, model=None, parts=tuple(self._held.values()), logprobs=self._logprobs)
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -213,6 +222,7 @@ class Translation:
 
     def _part(self, event: PartEvent, out: list[bytes]) -> None:
         """Adds what the client gets of it to `out`. Raises `GatewayError` when its surface cannot say it."""
+        self._hold(event)
         if isinstance(event, Opened):
             self._open[event.index] = None
         elif isinstance(event, Closed):
@@ -220,6 +230,17 @@ class Translation:
         ready: Iterable[PartEvent] = (event,) if self._sequencer is None else self._sequencer.feed(event)
         for one in ready:
             out.append(self._write(self._encoder.part(one)))  # noqa: PERF401 -- what was written before a failure stays
+
+    def _hold(self, event: PartEvent) -> None:
+        match event:
+            case Opened(index=index, part=part):
+                self._held[index] = part
+            case Sealed(index=index, seal=seal) if index in self._held:
+                self._held[index] = structs.replace(self._held[index], seal=seal)
+            case Cited(index=index, citation=citation) if index in self._held:
+                self._held[index] = structs.replace(self._held[index], citations=(citation,))
+            case Logged(logprobs=logprobs):
+                self._logprobs = logprobs
 
     def _write(self, frames: Frames) -> bytes:
         out = []

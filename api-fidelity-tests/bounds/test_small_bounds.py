@@ -7,7 +7,10 @@ import json
 import pytest
 
 from asgi_surface.catalog import inspect
+from asgi_surface.codecs import CODECS
 from asgi_surface.errors import Code
+from asgi_surface.layers.exchange import Exchange, Inbox
+from asgi_surface.surfaces import Endpoint, Operation, Surface
 
 CHAT, RESPONSES, MESSAGES, GEMINI = "openai-chat-completions", "openai-responses", "anthropic-messages", "gemini-generate-content"
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -40,6 +43,13 @@ def test_a_policy_does_not_write_what_the_plan_writes(routes, key, name):
     catalog, problems = inspect(routes(CHAT, top=policy, binding='request_policy = "p"\n'))
     assert catalog is None
     assert [(one.path, one.message) for one in problems] == [(f"policies.p.{key}", f'"{name}" is written by the plan, after the policy')]
+
+
+def test_without_the_planning_layer_there_is_nothing_to_send():
+    exchange = Exchange(Endpoint(Surface(CHAT), Operation.GENERATE), CODECS[CHAT], "r", (), "", Inbox(None))
+    for asked in (exchange.planned, exchange.drafted):
+        with pytest.raises(RuntimeError, match="Planning"):
+            asked()
 
 
 ENVELOPES = [

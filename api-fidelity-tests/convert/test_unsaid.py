@@ -40,3 +40,9 @@ def test_a_seal_without_a_slot_is_named(gateway, upstream, ask, answer, binding)
     message = reply.json["choices"][0]["message"]
     assert (reply.status, message["content"], message["reasoning_content"]) == (200, "x", "hm")
     assert reply.headers["x-surface-dropped"] == "answer:seals"
+
+
+@pytest.mark.parametrize("answer", [{"chunks": [STREAM], "headers": SSE}, {"chunks": [DOCUMENT]}], ids=["streamed", "unfolded"])
+def test_of_a_stream_it_is_named_in_the_record(gateway, upstream, ask, records, answer):
+    reply = ask(gateway(upstream(**answer), MESSAGES), "/v1/chat/completions", {**ASK, "stream": True})
+    assert (reply.status, records[0].unsaid) == (200, ("answer:seals",))

