@@ -305,7 +305,7 @@ class _Builder:
             return
         base_url = provider.base_url or ""
         self.problems += against.of_path(f"{path}.path", table.path, codec.surface, model_in_path=codec.model_in_path, base_url=base_url)
-        surface = self.spoken.setdefault((provider.name, table.path), codec.surface)
+        surface = self.spoken.setdefault((provider.name, table.path.rstrip("/")), codec.surface)
         if surface != codec.surface:
             self.report(f"{path}.path", f'"{provider.name}" speaks {surface} at this path already', f"write the path of {codec.surface}")
 

@@ -25,8 +25,9 @@ from asgi_surface.tables import dotted, nearest
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What well-known secrets look like that could also be a variable's name.
-_SECRET: Final = re.compile(r"(AIza|(sk|gsk|hf|ghp)_)\w{16,}")
+# What well-known secrets look like, wherever somebody may have written one.
+_SECRET: Final = re.compile(r"\b(AIza|(sk|gsk|hf|ghp|xai)[-_])[\w-]{16,}")
+_IN_FILE: Final = "a secret does not belong in the file"
 _TARGET: Final = re.compile(r"[!-~]+")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS: Final = ("model", "method")
@@ -60,6 +61,8 @@ def of_provider(path: str, table: ProviderTable) -> Iterator[Problem]:
     yield from _of_kind(path, table)
     if table.base_url:
         yield from _of_url(dotted(path, "base_url"), table.base_url)
+        if _SECRET.search(table.base_url):
+            yield Problem(dotted(path, "base_url"), _IN_FILE, "use auth, which names an environment variable")
     if table.embedded and table.embedded not in EMBEDDED:
         yield Problem(dotted(path, "embedded"), f'unknown embedded upstream "{table.embedded}"', nearest(table.embedded, EMBEDDED))
     if table.engine and table.engine not in ENGINES:
@@ -103,6 +106,8 @@ def of_credential(path: str, table: CredentialTable, environ: Mapping[str, str] 
     for name, text in (("header", table.header), ("scheme", table.scheme)):
         if text and not _TOKEN.fullmatch(text):
             yield Problem(dotted(path, name), "not one word that an HTTP header may hold", 'for example header = "authorization", scheme = "Bearer"')
+        elif text and _SECRET.search(text):
+            yield Problem(dotted(path, name), _IN_FILE, "env names the environment variable that holds it")
     if table.env and (_SECRET.match(table.env) or not _VARIABLE.fullmatch(table.env)):
         message = "not the name of an environment variable (a secret does not belong in the file)"
         yield Problem(dotted(path, "env"), message, 'for example env = "OPENAI_API_KEY"')
@@ -112,9 +117,9 @@ def of_credential(path: str, table: CredentialTable, environ: Mapping[str, str] 
 
 def of_query(path: str, query: Mapping[str, str]) -> Iterator[Problem]:
     """A query that would carry a secret."""
-    for name in query:
-        if name.lower() in _SECRET_QUERY:
-            yield Problem(dotted(path, name), "a secret does not belong in the file", "use auth, which names an environment variable")
+    for name, value in query.items():
+        if name.lower() in _SECRET_QUERY or _SECRET.search(value):
+            yield Problem(dotted(path, name), _IN_FILE, "use auth, which names an environment variable")
 
 
 def of_path(path: str, text: str, surface: str, *, model_in_path: bool, base_url: str) -> Iterator[Problem]:

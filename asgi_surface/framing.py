@@ -187,7 +187,7 @@ class _Sse(_Cutter):
         return None
 
     def _missing(self, rest: bytes) -> bytes:
-        """What the rest lacks of a blank line, in its own line ending, else in that of the frames before it. A CR alone is half of a CRLF."""
+        """What the rest lacks of a blank line, in its own line ending, else in that before it. A CR that ended no line yet is half of a CRLF."""
         own = _LINE_END.search(rest)
         before = b"\r\n" if rest[-1:] == b"\r" != self._line_end else self._line_end or (b"\n" if self._plain else b"\r\n")
         blank = (own.group() if own else before) * 2

@@ -37,7 +37,7 @@ def check_history(needs: Needs, binding: Binding) -> None:
 
 
 def check_size(inbound: Inbound, binding: Binding) -> None:
-    """Raises `RequestError` (body_too_large) for a body larger than the binding allows, however small the file's own bound made it."""
+    """Raises `RequestError` (body_too_large) for a body larger than the binding allows; the file's own bound held while it was read."""
     if len(inbound.body) > binding.limits.request_bytes:
         raise RequestError(Code.BODY_TOO_LARGE, f"the body is larger than {binding.limits.request_bytes} bytes")
 

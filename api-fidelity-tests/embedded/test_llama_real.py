@@ -45,7 +45,7 @@ def test_one_answer(model, runner, exchange, path):
     answer = json.loads(body)
     usage = answer["usage"]
     assert (status, headers[b"content-type"].split(b";")[0], answer["model"]) == (200, b"application/json", ALIAS)
-    assert 1 <= usage.get("output_tokens", usage.get("completion_tokens")) <= 4
+    assert usage.get("output_tokens", usage.get("completion_tokens")) == 4
 
 
 @pytest.mark.parametrize("path", SURFACES)
@@ -54,7 +54,7 @@ def test_one_stream(model, runner, exchange, path):
     data = [line.removeprefix("data: ") for line in body.decode().splitlines() if line.startswith("data: ")]
     assert (status, headers[b"content-type"].split(b";")[0]) == (200, b"text/event-stream")
     assert LAST[path] in (data[-1], json.loads(data[-1] if data[-1] != "[DONE]" else "{}").get("type"))
-    assert len(data) > 2
+    assert len(data) > 4
 
 
 def test_counting_and_context(model, runner, exchange):
