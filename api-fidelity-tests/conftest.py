@@ -403,11 +403,11 @@ def _call_grammar(call: dict[str, Any], seen: list[int]) -> None:
 
 
 _PIECES = {
-    "text_delta": "text",
-    "input_json_delta": "tool_use",
-    "thinking_delta": "thinking",
-    "signature_delta": "thinking",
-    "citations_delta": "text",
+    "text_delta": {"text"},
+    "input_json_delta": {"tool_use", "server_tool_use"},
+    "thinking_delta": {"thinking"},
+    "signature_delta": {"thinking"},
+    "citations_delta": {"text"},
 }
 
 
@@ -419,6 +419,7 @@ def _messages_grammar(body: bytes) -> None:
         assert {"input_tokens", "output_tokens"} <= events[0]["message"]["usage"].keys(), "no usage in message_start"
         assert events[0]["message"]["content"] == [], "content in message_start"
     kind, number, sealed, reasons = None, 0, False, 0
+    searches: list[str] = []
     for event in events[1:-1]:
         match event["type"]:
             case "content_block_start":
@@ -426,9 +427,10 @@ def _messages_grammar(body: bytes) -> None:
                 assert event["index"] == number, "a block out of its order"
                 assert not reasons, "a block after the reason"
                 kind, sealed = event["content_block"]["type"], False
+                _search_grammar(event["content_block"], searches)
             case "content_block_delta":
                 assert (kind is not None, event["index"]) == (True, number), "a delta outside its block"
-                assert _PIECES[event["delta"]["type"]] == kind, "a delta of another kind of block"
+                assert kind in _PIECES[event["delta"]["type"]], "a delta of another kind of block"
                 assert not sealed, "more after the signature"
                 sealed = event["delta"]["type"] == "signature_delta"
             case "content_block_stop":
@@ -442,10 +444,24 @@ def _messages_grammar(body: bytes) -> None:
     assert events[-1]["type"] == "error" or reasons == 1, "an end without one reason"
 
 
+def _search_grammar(block: dict[str, Any], asked: list[str]) -> None:
+    """A search that the server runs: its block, and later one with what it gave."""
+    if block["type"] == "server_tool_use":
+        assert block.get("id"), "a search without its id"
+        assert block.get("name"), "a search without its name"
+        asked.append(block["id"])
+    if block["type"] == "web_search_tool_result":
+        assert block.get("tool_use_id") in asked, "results of no search, or twice"
+        asked.remove(block["tool_use_id"])
+        assert "content" in block, "results without their content"
+
+
 _PINGS = {"keepalive", "ping"}
 _WHOLE = ("text", "arguments", "input", "refusal")
 _SAME = ("id", "type", "call_id", "name")
 _PLACE = ("output_index", "content_index", "summary_index", "annotation_index")
+_SEARCH = "response.web_search_call"
+_BEFORE = {"in_progress": None, "searching": "in_progress", "completed": "searching"}
 
 
 def _responses_grammar(body: bytes) -> None:
@@ -487,18 +503,22 @@ def _item_grammar(event: dict[str, Any], announced: dict[int, Any], done: dict[i
         done[place] = event["item"]
         return
     assert event["item_id"] == announced[place]["id"], "another item's id"
-    _strand_grammar(event, kind.rpartition("."), strands)
+    _strand_grammar(event, kind.rpartition("."), announced[place], strands)
 
 
-def _strand_grammar(event: dict[str, Any], kind: tuple[str, str, str], strands: dict[tuple[Any, ...], str | None]) -> None:
-    """One text, one argument string or one content part of an item: deltas, then what they make, once."""
+def _strand_grammar(event: dict[str, Any], kind: tuple[str, str, str], item: dict[str, Any], strands: dict[tuple[Any, ...], str | None]) -> None:
+    """One text, one argument string, one content part or one search of an item: deltas or steps, then what they make, once."""
     stem, _, step = kind
     key = (stem, *(event.get(name) for name in _PLACE))
-    if step in {"added", "delta"}:
+    if stem == _SEARCH:
+        assert item["type"] == "web_search_call", "a step of another kind of item"
+        assert strands.get(key) == _BEFORE[step], "a search's steps out of their order"
+        strands[key] = step
+    elif step in {"added", "delta"}:
         assert strands.get(key, "") is not None, "more of what is done"
         assert step == "delta" or key not in strands, "a part announced twice"
         strands[key] = (strands.get(key) or "") + (event["delta"] if step == "delta" else "")
-    elif step == "done":  # pragma: no branch -- there is no fourth step
+    elif step == "done":  # pragma: no branch -- other hosted tools have steps of their own
         assert strands.get(key, "") is not None, "done twice"
         whole = next((event[name] for name in _WHOLE if name in event), strands.get(key, ""))
         assert whole == strands.get(key, whole), "another text than its deltas"
@@ -510,7 +530,7 @@ def _gemini_grammar(body: bytes, *, array: bool) -> None:
     assert not any(name for name, data in blocks if '"error"' not in data), "a named chunk"
     chunks = json.loads(body) if array else _objects([data for _, data in blocks])
     assert all(isinstance(chunk, dict) for chunk in chunks), "a frame that is no object"
-    _ends(chunks, _gemini_terminal)
+    _candidates_grammar(chunks)
     spent = 0
     for chunk in chunks:
         total = chunk.get("usageMetadata", {}).get("totalTokenCount", spent)
@@ -520,9 +540,22 @@ def _gemini_grammar(body: bytes, *, array: bool) -> None:
         assert all(call["name"] for call in (part["functionCall"] for part in parts if "functionCall" in part)), "a call without its name"
 
 
-def _gemini_terminal(chunk: dict[str, Any]) -> bool:
-    finished = any(one.get("finishReason") for one in chunk.get("candidates", ()))
-    return finished or "error" in chunk or "blockReason" in chunk.get("promptFeedback", {})
+def _candidates_grammar(chunks: Sequence[dict[str, Any]]) -> None:
+    """Each candidate ends once, and the last that is said is an end: of a candidate, of all (an error) or of none (a blocked prompt)."""
+    seen: set[int] = set()
+    finished: set[int] = set()
+    broken = False
+    for chunk in chunks:
+        assert not broken, "something after the terminal"
+        broken = "error" in chunk or "blockReason" in chunk.get("promptFeedback", {})
+        assert not broken or not seen or seen != finished, "two terminals"
+        for one in chunk.get("candidates", ()):
+            index, reason = one.get("index", 0), one.get("finishReason")
+            assert index not in finished, "two terminals" if reason else "something after the terminal"
+            seen.add(index)
+            finished |= {index} if reason else set()
+    assert broken or (seen and seen == finished), "no terminal"
+    assert broken or any(one.get("finishReason") for one in chunks[-1].get("candidates", ())), "something after the terminal"
 
 
 _GRAMMARS = {CHAT: _chat_grammar, RESPONSES: _responses_grammar, MESSAGES: _messages_grammar, GEMINI: functools.partial(_gemini_grammar, array=False)}

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from asgi_surface.layers.stack import Gateway
     from asgi_surface.layers.whitelist import PolicyWhitelist
     from asgi_surface.planner import plan
+    from asgi_surface.upstream.carried import Carried
 
     app: ASGIApp
 
 __all__ = [
     "Authentication",
+    "Carried",
     "Catalog",
     "ConfigError",
     "Conversion",
@@ -61,6 +63,7 @@ __all__ = [
 # What needs the planner or the shell is imported when it is asked for, so that `import asgi_surface` stays light and free of cycles.
 _HOMES: Final = {
     "Authentication": "layers.authentication",
+    "Carried": "upstream.carried",
     "Catalog": "catalog",
     "Conversion": "layers.conversion",
     "Gateway": "layers.stack",

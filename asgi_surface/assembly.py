@@ -5,6 +5,7 @@ Pure. Knows no wire: a fold stands in the place of an encoder, so every stream p
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -13,24 +14,26 @@ from msgspec import Raw, structs
 
 from asgi_surface.codecs.base import Frames
 from asgi_surface.errors import GatewayError
-from asgi_surface.events import Cited, Closed, Ending, Event, Finish, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
-from asgi_surface.ir import Call, Reasoning, Refusal, Response, Text, Usage
+from asgi_surface.events import Cited, Closed, Ending, Event, Finish, Found, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
+from asgi_surface.ir import Alternative, Call, Reasoning, Refusal, Response, Search, Text, Usage
 
 _LIST: Final = msgspec.json.Decoder(list[Raw])
-_Growing = Text | Reasoning | Call | Refusal
+_Growing = Text | Reasoning | Call | Refusal | Search
 
 
 class Fold:
     """Takes events as an encoder does and writes one whole answer at the end. A failed answer writes nothing: its error has its own status."""
 
     sequential = False
+    several = True
 
     def __init__(self, write: Callable[[Response], bytes]) -> None:
         self._write = write
         self._start = Start()
         self._parts: dict[int, _Growing] = {}
         self._texts: dict[int, list[str]] = {}
-        self._logprobs: list[Raw] = []
+        self._choices: dict[int, int] = {}
+        self._logprobs: dict[int, list[Raw]] = {}
 
     def open(self, start: Start, usage: Usage | None) -> Frames:
         """The answer begins."""
@@ -42,8 +45,8 @@ class Fold:
         """Something of a part. That it has closed says nothing more."""
         index = event.index
         match event:
-            case Opened(part=part):
-                self._parts[index], self._texts[index] = part, []
+            case Opened(part=part, choice=choice):
+                self._parts[index], self._texts[index], self._choices[index] = part, [], choice
             case Grew(text=text):
                 self._texts[index].append(text)
             case Sealed(seal=seal):
@@ -51,8 +54,10 @@ class Fold:
             case Cited(citation=citation):
                 part = self._parts[index]
                 self._parts[index] = structs.replace(part, citations=(*getattr(part, "citations", ()), citation))
+            case Found(sources=sources, failed=failed):
+                self._parts[index] = structs.replace(self._parts[index], sources=sources, failed=failed)
             case Logged(logprobs=logprobs):
-                self._logprobs += _LIST.decode(logprobs)
+                self._logprobs.setdefault(self._choices[index], []).extend(_LIST.decode(logprobs))
         return []
 
     def close(self, ending: Ending) -> Frames:
@@ -62,14 +67,22 @@ class Fold:
             id=start.id,
             model=start.model,
             created=start.created,
-            parts=tuple(_grown(part, "".join(self._texts[index])) for index, part in self._parts.items()),
+            parts=self._whole(0),
             stop=ending.stop,
             stop_sequence=ending.sequence,
             usage=ending.usage,
-            logprobs=Raw(b"[" + b",".join(map(bytes, self._logprobs)) + b"]") if self._logprobs else None,
+            logprobs=self._entries(0),
             service_tier=start.service_tier,
+            more=tuple(Alternative(parts=self._whole(one), stop=stop, logprobs=self._entries(one)) for one, stop in sorted(ending.more.items())),
         )
         return [(b"", self._write(response))]
+
+    def _whole(self, choice: int) -> tuple[_Growing, ...]:
+        return tuple(_grown(part, "".join(self._texts[index])) for index, part in self._parts.items() if self._choices[index] == choice)
+
+    def _entries(self, choice: int) -> Raw | None:
+        logprobs = self._logprobs.get(choice)
+        return Raw(b"[" + b",".join(map(bytes, logprobs)) + b"]") if logprobs else None
 
     def fail(self, error: GatewayError) -> Frames:
         """Nothing: whoever folds raises the error."""
@@ -80,7 +93,7 @@ class Fold:
 def _grown(part: _Growing, text: str) -> _Growing:
     if isinstance(part, Call):
         return structs.replace(part, arguments=part.arguments + text)
-    return structs.replace(part, text=part.text + text)
+    return part if isinstance(part, Search) else structs.replace(part, text=part.text + text)
 
 
 def unfold(response: Response) -> Iterator[Event]:
@@ -88,21 +101,34 @@ def unfold(response: Response) -> Iterator[Event]:
     yield Start(response.id, response.model, response.created, response.service_tier)
     if response.usage is not None:
         yield UsageSeen(response.usage)
-    logprobs = response.logprobs
-    for index, part in enumerate(one for one in response.parts if isinstance(one, Text | Reasoning | Call | Refusal)):
-        yield from _unfolded(index, part)
+    places = itertools.count()
+    for choice, answer in enumerate(response.answers):
+        yield from _answer(answer, choice, places)
+
+
+def _answer(answer: Response | Alternative, choice: int, places: Iterator[int]) -> Iterator[Event]:
+    logprobs = answer.logprobs
+    for part in answer.parts:
+        if not isinstance(part, _Growing):
+            continue
+        index = next(places)
+        yield from _unfolded(index, part, choice)
         if isinstance(part, Text) and logprobs is not None:
             yield Logged(index, logprobs)
             logprobs = None
         yield Closed(index)
-    yield Finish(response.stop, response.stop_sequence)
+    yield Finish(answer.stop, answer.stop_sequence, choice)
 
 
-def _unfolded(index: int, part: _Growing) -> Iterator[Event]:
+def _unfolded(index: int, part: _Growing, choice: int) -> Iterator[Event]:
     """A part as it opens, its seal, its words and its sources."""
+    if isinstance(part, Search):
+        yield Opened(index, structs.replace(part, sources=(), failed=False), choice)
+        yield Found(index, part.sources, part.failed)
+        return
     words = part.arguments if isinstance(part, Call) else part.text
     seal = part.seal if isinstance(part, Call | Reasoning) else None
-    yield Opened(index, _bare(part))
+    yield Opened(index, _bare(part), choice)
     if isinstance(part, Call) and seal is not None:
         yield Sealed(index, seal)
     if words:
@@ -113,7 +139,7 @@ def _unfolded(index: int, part: _Growing) -> Iterator[Event]:
         yield Cited(index, citation)
 
 
-def _bare(part: _Growing) -> _Growing:
+def _bare(part: Text | Reasoning | Call | Refusal) -> Text | Reasoning | Call | Refusal:
     if isinstance(part, Call):
         return structs.replace(part, arguments="", seal=None)
     if isinstance(part, Reasoning):

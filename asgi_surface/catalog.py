@@ -7,27 +7,28 @@ each by itself; here they are judged against each other.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from asgi_surface import config, keyring
+from asgi_surface import config, keyring, searching
 from asgi_surface import contradictions as against
+from asgi_surface.bindings import Binding, Bindings, Provider, ProviderAuth, inner
 from asgi_surface.codecs import CODECS
-from asgi_surface.codecs.base import Codec, Dialect, ModelEntry
+from asgi_surface.codecs.base import Codec, ModelEntry
+from asgi_surface.contracts import CONTRACTS, Contract
 from asgi_surface.errors import ConfigError, Problem
 from asgi_surface.names import Names, fits, is_glob
 from asgi_surface.plans import Limits, RouteCandidate
-from asgi_surface.policies import Policies
-from asgi_surface.policy import Policy
-from asgi_surface.profiles import KNOWN, PROFILES, tolerances
+from asgi_surface.searching import SearchSettings
 from asgi_surface.surfaces import Feature, Operation, Surface
-from asgi_surface.tables import dotted, in_order, nearest
+from asgi_surface.tables import in_order, nearest
+
+__all__ = ["AuthMode", "Binding", "Catalog", "Key", "Provider", "ProviderAuth", "Route", "build", "inspect"]
 
 _ANY_MODEL: Final = "{model}"
-_FEATURES: Final = {str(feature): feature for feature in Feature}
 
 
 class AuthMode(enum.StrEnum):
@@ -38,51 +39,19 @@ class AuthMode(enum.StrEnum):
     HOST = "host"
 
 
-class ProviderAuth(Struct, frozen=True, kw_only=True):
-    """The header (lower-case) that carries a credential, and the environment variable that holds it. Without a scheme the value is sent bare."""
-
-    header: str
-    scheme: str | None
-    env: str
-
-
-class Provider(Struct, frozen=True, kw_only=True):
-    """Where requests go: a base URL without trailing slash, or an embedded upstream. `seal_domain` names who mints its reasoning state."""
-
-    name: str
-    base_url: str | None
-    auth: ProviderAuth | None
-    engine: str | None
-    transport: Literal["http1", "httpx"]
-    embedded: str | None
-    query: tuple[tuple[str, str], ...]
-    seal_domain: str
-
-
-class Binding(Struct, frozen=True, kw_only=True):
-    """One surface of a route. `query` is the provider's with the binding's; `limits` those that hold in the end.
-
-    `tolerate` holds every feature and construct that may be lost here, also those of the route and of the profiles.
-    """
-
-    surface: Surface
-    path: str
-    features: frozenset[Feature]
-    policy: Policy
-    provider: Provider
-    limits: Limits
-    query: tuple[tuple[str, str], ...]
-    dialect: Dialect = Dialect()
-    tolerate: frozenset[str] = frozenset()
-
-
 class Route(Struct, frozen=True, kw_only=True):
-    """A model that the gateway serves; `models` are the names and globs clients may ask for, beside the route_id."""
+    """A model that the gateway serves; `models` are the names and globs clients may ask for, beside the route_id.
+
+    `context_tokens` and `max_output_tokens` are how much it can read and write, where the file says so; `contract` what its clients may ask.
+    """
 
     route_id: str
     models: tuple[str, ...]
     upstream_model: str
     bindings: tuple[Binding, ...]
+    context_tokens: int | None = None
+    max_output_tokens: int | None = None
+    contract: Contract | None = None
 
 
 class Key(Struct, frozen=True, kw_only=True):
@@ -105,6 +74,7 @@ class Catalog(Struct, frozen=True, kw_only=True):
     names: Mapping[str, tuple[RouteCandidate, ...]]
     globs: tuple[tuple[str, RouteCandidate], ...]
     listed: tuple[ModelEntry, ...]
+    web_search: SearchSettings | None = None
 
     def candidates(self, model: str) -> tuple[RouteCandidate, ...]:
         """The routes that may serve a name, best first: an exact name's, else the first glob's that fits. Empty when the name is unknown."""
@@ -156,8 +126,15 @@ def inspect(
     catalog = builder.catalog(keys_text)
     # What has the wrong shape is not judged once more for what that led to.
     misshapen = {problem.path for problem in problems}
-    found = in_order((*problems, *(problem for problem in builder.problems if problem.path not in misshapen)))
+    found = in_order((*problems, *(problem for problem in builder.problems if misshapen.isdisjoint(_around(problem.path)))))
     return None if any(problem.fatal for problem in found) else catalog, found
+
+
+def _around(path: str) -> Iterator[str]:
+    """A path and those of the tables around it."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 class _Builder:
@@ -170,7 +147,6 @@ class _Builder:
         self.codecs = codecs
         self.serving = serving
         self.names = Names(self.problems)
-        self.spoken: dict[tuple[str, str], str] = {}
         self.routes: dict[str, Route] = {}
         self.bound: dict[str, list[str]] = {}
 
@@ -178,9 +154,8 @@ class _Builder:
         self.problems.append(Problem(path, message, suggestion))
 
     def catalog(self, keys_text: str | None) -> Catalog:
-        limits = self.limits("limits", self.file.limits, None)
-        self.providers = {name: self.provider(name, table) for name, table in self.file.providers.items()}
-        self.policies = Policies(self.file.policies, self.codecs, self.problems)
+        self.bindings = Bindings(self.file, self.problems, environ=self.environ, codecs=self.codecs, serving=self.serving)
+        limits = self.bindings.limits("limits", self.file.limits, None)
         for index, route in enumerate(self.file.routes):
             self.route(f"routes[{index}]", route, limits)
         for index, model in enumerate(self.file.models):
@@ -196,39 +171,31 @@ class _Builder:
             names=MappingProxyType(self.names.exact),
             globs=self.names.globs,
             listed=tuple(self.names.listed),
+            web_search=self.web_search(self.file.interceptors.web_search),
         )
 
-    def limits(self, path: str, table: config.LimitTable, above: Limits | None) -> Limits:
-        self.problems += against.of_limits(path, table, above)
-        return structs.replace(above or Limits(), **against.limits_set(table))
-
-    def provider(self, name: str, table: config.ProviderTable) -> Provider:
-        path = dotted("providers", name)
-        self.problems += against.of_provider(path, table)
-        return Provider(
-            name=name,
-            base_url=table.base_url and table.base_url.rstrip("/"),
-            auth=self.credential(f"{path}.auth", table.auth) if table.auth else None,
-            # An embedded llama.cpp has the quirks of any other.
-            engine="llama-cpp" if table.embedded == "llama-cpp" else table.engine,
-            transport=table.transport or "http1",
-            embedded=table.embedded,
-            query=tuple(table.query.items()),
-            seal_domain=table.seal_domain or name,
-        )
-
-    def credential(self, path: str, table: config.CredentialTable) -> ProviderAuth:
-        self.problems += against.of_credential(path, table, self.environ, serving=self.serving)
-        return ProviderAuth(header=table.header.lower(), scheme=table.scheme, env=table.env)
+    def web_search(self, table: config.SearchTable | None) -> SearchSettings | None:
+        found = list(searching.problems(table, self.environ, self.routes.keys(), serving=self.serving))
+        self.problems += found
+        return None if any(problem.fatal for problem in found) else searching.settings(table)
 
     def route(self, path: str, table: config.RouteTable, above: Limits) -> None:
-        limits = self.limits(f"{path}.limits", table.limits, above)
-        default = self.named_provider(f"{path}.provider", table.provider)
-        bindings = self.bindings(path, table, default, limits)
+        limits = self.bindings.limits(f"{path}.limits", table.limits, above)
+        default = self.bindings.named_provider(f"{path}.provider", table.provider)
+        self.problems += against.of_tokens(path, table)
         models = self.models_of(path, table)
-        route = Route(route_id=table.route_id, models=models, upstream_model=table.upstream_model, bindings=bindings)
+        route = Route(
+            route_id=table.route_id,
+            models=models,
+            upstream_model=table.upstream_model,
+            bindings=self.bindings.of_route(path, table, default, limits),
+            context_tokens=table.context_tokens,
+            max_output_tokens=table.max_output_tokens,
+            contract=self.contract(f"{path}.inbound_contract", table.inbound_contract),
+        )
         self.routes.setdefault(table.route_id, route)
-        self.bound.setdefault(table.route_id, [one.surface for one in table.api_bindings])
+        bound = (name for one in table.api_bindings for name in (one.surface, inner(one)))
+        self.bound.setdefault(table.route_id, list(dict.fromkeys(filter(None, bound))))
         candidate = RouteCandidate(table.route_id)
         if table.route_id not in models:
             self.names.claim(f"{path}.route_id", table.route_id, (candidate,))
@@ -239,6 +206,11 @@ class _Builder:
             else:
                 self.names.claim(spot, name, (candidate,), _entry(name, (route,)))
 
+    def contract(self, path: str, name: str | None) -> Contract | None:
+        if name is not None and name not in CONTRACTS:
+            self.report(path, f'unknown contract "{name}"', nearest(name, CONTRACTS))
+        return CONTRACTS.get(name or "")
+
     def models_of(self, path: str, table: config.RouteTable) -> tuple[str, ...]:
         if table.models is not None:
             return table.models
@@ -246,68 +218,6 @@ class _Builder:
             return (table.upstream_model,)
         self.report(f"{path}.models", f'missing, and upstream_model = "{_ANY_MODEL}" names none', 'for example models = ["gpt-*"]')
         return ()
-
-    def named_provider(self, path: str, name: str | None) -> Provider | None:
-        """The provider that something at `path` refers to. None when nothing does, or nothing is there."""
-        if name and name not in self.providers:
-            self.report(path, f'unknown provider "{name}"', nearest(name, self.providers.keys()) or f"declare it: [{dotted('providers', name)}]")
-        return None if name is None else self.providers.get(name)
-
-    def bindings(self, path: str, table: config.RouteTable, default: Provider | None, above: Limits) -> tuple[Binding, ...]:
-        found: dict[str, Binding | None] = {}
-        tolerate = self.tolerances(path, table)
-        for index, one in enumerate(table.api_bindings):
-            spot = f"{path}.api_bindings[{index}]"
-            if one.provider is None and table.provider is None:
-                self.report(spot, "neither the binding nor its route names a provider", 'for example provider = "openai"')
-            if one.surface and one.surface in found:
-                self.report(f"{spot}.surface", f"the route binds {one.surface} already", "a route has one binding a surface; write another route")
-            provider = default if one.provider is None else self.named_provider(f"{spot}.provider", one.provider)
-            found[one.surface] = self.binding(spot, one, provider, above, tolerate)
-        return tuple(binding for binding in found.values() if binding)
-
-    def tolerances(self, path: str, table: config.RouteTable | config.BindingTable) -> frozenset[str]:
-        self.problems += against.of_tolerances(path, table.tolerate, table.profiles)
-        named = (against.SPELLINGS.get(name, name) for name in table.tolerate)
-        return tolerances([name for name in named if name in KNOWN], [name for name in table.profiles if name in PROFILES])
-
-    def binding(self, path: str, table: config.BindingTable, provider: Provider | None, above: Limits, tolerate: frozenset[str]) -> Binding | None:
-        limits = self.limits(f"{path}.limits", table.limits, above)
-        self.problems += against.of_surface(f"{path}.surface", table.surface, self.codecs)
-        self.problems += against.of_features(f"{path}.features", table.surface, table.features)
-        self.problems += against.of_query(f"{path}.query", table.query)
-        self.problems += against.of_dialect(f"{path}.dialect", table.surface, table.dialect)
-        tolerate |= self.tolerances(path, table)
-        auth = self.credential(f"{path}.auth", table.auth) if table.auth else None
-        codec = self.codecs.get(Surface(table.surface))
-        policy = self.policies.bound(f"{path}.request_policy", table.request_policy, codec) if codec else None
-        if codec and provider:
-            self.judge_place(path, table, codec, provider)
-        if codec is None or policy is None or provider is None:
-            return None
-        return Binding(
-            surface=codec.surface,
-            path=table.path,
-            features=frozenset(_FEATURES[name] for name in table.features if name in _FEATURES),
-            policy=policy,
-            provider=structs.replace(provider, auth=auth or provider.auth),
-            limits=limits,
-            query=tuple({**dict(provider.query), **table.query}.items()),
-            dialect=table.dialect,
-            tolerate=tolerate,
-        )
-
-    def judge_place(self, path: str, table: config.BindingTable, codec: Codec, provider: Provider) -> None:
-        """Whether the binding's path and credential suit its provider."""
-        if provider.embedded and (table.auth or table.query):
-            self.report(path, "an embedded upstream is called in process and takes no auth or query", "leave them out")
-        if not table.path:
-            return
-        base_url = provider.base_url or ""
-        self.problems += against.of_path(f"{path}.path", table.path, codec.surface, model_in_path=codec.model_in_path, base_url=base_url)
-        surface = self.spoken.setdefault((provider.name, table.path.rstrip("/")), codec.surface)
-        if surface != codec.surface:
-            self.report(f"{path}.path", f'"{provider.name}" speaks {surface} at this path already', f"write the path of {codec.surface}")
 
     def model(self, path: str, table: config.ModelTable) -> None:
         found = tuple(
@@ -326,7 +236,7 @@ class _Builder:
         bound = self.bound[table.route_id]
         if table.upstream_surface and table.upstream_surface not in bound:
             message = f'"{route.route_id}" does not bind "{table.upstream_surface}"'
-            self.report(f"{path}.upstream_surface", message, f"it binds {', '.join(filter(None, bound))}")
+            self.report(f"{path}.upstream_surface", message, f"it binds {', '.join(bound)}")
         return RouteCandidate(route.route_id, Surface(table.upstream_surface) if table.upstream_surface else None)
 
     def keys(self, text: str | None) -> tuple[Key, ...]:
@@ -343,4 +253,13 @@ def _entry(name: str, routes: tuple[Route, ...]) -> ModelEntry | None:
         return None
     counts = any(Feature.COUNT_TOKENS in binding.features for binding in bindings)
     operations = (Operation.GENERATE, Operation.COUNT_TOKENS) if counts else (Operation.GENERATE,)
-    return ModelEntry(name, bindings[0].provider.name, tuple(str(operation) for operation in operations))
+    first = bindings[0]
+    return ModelEntry(
+        name,
+        first.provider.name,
+        tuple(str(operation) for operation in operations),
+        surface=first.surface,
+        features=first.features,
+        context_tokens=routes[0].context_tokens,
+        max_output_tokens=routes[0].max_output_tokens,
+    )

@@ -15,15 +15,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from asgi_surface.catalog import Catalog, Route
-from asgi_surface.codecs import CODECS
+from asgi_surface.codecs import CODECS, FACES
+from asgi_surface.codecs.zed.envelope import PROVIDERS
 from asgi_surface.converters import PAIRS, Pair
 from asgi_surface.errors import RequestError
 from asgi_surface.files import default_path, examine
+from asgi_surface.inbound import received
+from asgi_surface.interceptors.web_search import WebSearch
 from asgi_surface.layers.stack import Gateway
-from asgi_surface.planner import plan
+from asgi_surface.planner import decide
 from asgi_surface.plans import RequestPlan, explain
 from asgi_surface.server import serve
-from asgi_surface.surfaces import Surface
+from asgi_surface.surfaces import ZED, Operation, Surface
 from asgi_surface.upstream.embedded import EMBEDDED
 from asgi_surface.verdicts import Verdict
 from asgi_surface.version import __version__
@@ -51,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(run=_check)
 
     plans = commands.add_parser("plan", parents=[file], help="say what would become of the request body on standard input")
-    plans.add_argument("--surface", required=True, choices=list(CODECS), help="the API surface the client speaks")
+    plans.add_argument("--surface", required=True, choices=list(FACES), help="the API surface the client speaks")
     plans.add_argument("--model", help="the model, where the path names it and not the body (Gemini)")
     plans.add_argument("--stream", action="store_true", help="a streamed answer, where the path asks for it (Gemini)")
     plans.set_defaults(run=_plan, wrong=plans.error)
@@ -102,7 +105,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     surface = Surface(arguments.surface)
-    by_path = CODECS[surface].model_in_path
+    by_path = surface in CODECS and CODECS[surface].model_in_path
     if by_path and arguments.model is None:
         arguments.wrong(f"--model is required: on {surface} the path names the model")
     if not by_path and (arguments.stream or arguments.model is not None):
@@ -111,8 +114,11 @@ def _plan(arguments: argparse.Namespace) -> int:
     if catalog is None:
         return _BAD_FILE
     answer: RequestPlan | RequestError
+    stream = arguments.stream if by_path else None
+    hooks = () if catalog.web_search is None else (WebSearch(catalog, catalog.web_search, {}).visit(),)
     try:
-        answer = plan(surface, sys.stdin.buffer.read(), catalog, model=arguments.model, stream=arguments.stream if by_path else None)
+        inbound = received(surface, Operation.GENERATE, sys.stdin.buffer.read(), model=arguments.model, stream=stream)
+        answer = decide(inbound, catalog, interceptors=hooks).plan
     except RequestError as error:
         answer = error
     print(explain(answer).decode())
@@ -125,8 +131,8 @@ def _matrix(arguments: argparse.Namespace) -> int:
     catalog = _catalog(arguments)
     if catalog is None:
         return _BAD_FILE
-    rows = ([route.route_id, *(_served(catalog, route, surface) for surface in CODECS)] for route in catalog.routes.values())
-    _print_table([["route", *CODECS], *rows])
+    rows = ([route.route_id, *(_served(catalog, route, surface) for surface in FACES)] for route in catalog.routes.values())
+    _print_table([["route", *FACES], *rows])
     for line in _unavailable(catalog):
         print(line)
     return _FINE
@@ -185,13 +191,24 @@ def _catalog(arguments: argparse.Namespace) -> Catalog | None:
 
 
 def _served(catalog: Catalog, route: Route, surface: Surface) -> str:
-    """How a route serves the clients of a surface: natively, else through the first binding that a converter leads to."""
-    bound = [binding.surface for binding in route.bindings]
-    if surface in bound:
-        return "native"
-    allowed = (PAIRS[surface, one].name for one in bound)
-    name = next((name for name in allowed if catalog.converters is None or name in catalog.converters), None)
-    return "no converter" if name is None else f"via {name.partition('->')[2]}"
+    """How a route serves the clients of a surface: natively, else through the first binding that a converter leads to; and what carries it there.
+
+    Zed's clients are told the provider under which the first binding is native.
+    """
+    if surface == ZED:
+        return f"as {PROVIDERS[route.bindings[0].surface]}"
+    binding = next((one for one in route.bindings if one.surface == surface), None) or next(
+        (one for one in route.bindings if _leads(catalog, surface, one.surface)), None
+    )
+    if binding is None:
+        return "no converter"
+    way = "native" if binding.surface == surface else f"via {binding.surface}"
+    return f"{way} ({binding.carrier})" if binding.carrier else way
+
+
+def _leads(catalog: Catalog, source: Surface, target: Surface) -> bool:
+    """Whether a converter that is enabled leads from one surface to another."""
+    return catalog.converters is None or PAIRS[source, target].name in catalog.converters
 
 
 def _unavailable(catalog: Catalog) -> Iterator[str]:

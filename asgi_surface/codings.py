@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 if sys.version_info >= (3, 14):  # pragma: no cover -- the branch depends on the interpreter
@@ -110,12 +110,13 @@ class Decoder:
 
     def feed(self, data: bytes) -> bytes:
         """The bytes that `data` decodes to. Raises `Corrupt` and `TooLarge`."""
-        out: list[bytes] = []
-        while True:
-            out.append(self._step(data))
-            data = b""
-            if self._engine.hungry:
-                return b"".join(out)
+        return b"".join(self.pieces(data))
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """The same a piece at a time, none decoded before it is asked for: a small body may hold a large one. Raises as `feed` does."""
+        yield self._step(data)
+        while not self._engine.hungry:
+            yield self._step(b"")
 
     def _step(self, data: bytes) -> bytes:
         if self._engine.eof:

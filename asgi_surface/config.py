@@ -6,16 +6,15 @@ string that is empty here has been reported already; None means that the key is 
 
 from __future__ import annotations
 
-import itertools
 import tomllib
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct, structs
 
 from asgi_surface.codecs.base import Dialect
 from asgi_surface.errors import Problem
-from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, SURFACES, ZED
+from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
 from asgi_surface.tables import Rules, Unbuilt
 from asgi_surface.tables import parse as _parse
 
@@ -56,11 +55,15 @@ class LimitTable(Table, frozen=True, kw_only=True):
 
 
 class CredentialTable(Table, frozen=True, kw_only=True):
-    """`auth` of a provider or binding: the header that carries the secret, and the environment variable that holds it."""
+    """`auth` of a provider or binding: the header that carries the secret, and where that is: an environment variable, or what a command prints.
 
-    header: str
+    Some engines have a header of their own, so it need not be named.
+    """
+
+    header: str | None = None
     scheme: str | None = None
-    env: str
+    env: str | None = None
+    command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
 
 
 class ProviderTable(Table, frozen=True, kw_only=True):
@@ -88,6 +91,15 @@ class PolicyTable(Table, frozen=True, kw_only=True):
     allowed_tool_types: tuple[str, ...] | None = None
 
 
+if TYPE_CHECKING:
+    DialectTable = Dialect
+else:
+    # The dialect's keys, each None where the file does not set it: only what it sets wins over the engine's.
+    DialectTable = defstruct(
+        "DialectTable", [(one.name, one.type | None, None) for one in structs.fields(Dialect)], bases=(Table,), frozen=True, kw_only=True
+    )
+
+
 class BindingTable(Table, frozen=True, kw_only=True):
     """`[[routes.api_bindings]]`: one surface that the route's upstream speaks. `tolerate` and `profiles` add to the route's."""
 
@@ -98,19 +110,25 @@ class BindingTable(Table, frozen=True, kw_only=True):
     provider: str | None = None
     tolerate: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
-    dialect: Dialect = Dialect()
+    dialect: DialectTable = DialectTable()
     auth: CredentialTable | None = None
     query: dict[str, str] = {}
     limits: LimitTable = LimitTable()
 
 
 class RouteTable(Table, frozen=True, kw_only=True):
-    """`[[routes]]`: a model that the gateway serves. `tolerate` names features and constructs that may be lost, `profiles` lists of them."""
+    """`[[routes]]`: a model that the gateway serves. `tolerate` names features and constructs that may be lost, `profiles` lists of them.
+
+    `context_tokens` and `max_output_tokens` are told in model lists that have a place for them. `inbound_contract` narrows what clients may ask.
+    """
 
     route_id: str
     models: tuple[str, ...] | None = None
     upstream_model: str
     provider: str | None = None
+    context_tokens: int | None = None
+    max_output_tokens: int | None = None
+    inbound_contract: str | None = None
     tolerate: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     limits: LimitTable = LimitTable()
@@ -137,8 +155,41 @@ class ConvertersTable(Table, frozen=True, kw_only=True):
     enabled: tuple[str, ...] | None = None
 
 
+class FoundTable(Table, frozen=True, kw_only=True):
+    """`fields` of `[interceptors.web_search]`: the paths (names joined by dots) to the facts of one result."""
+
+    url: str = "url"
+    title: str = "title"
+    content: str = "content"
+
+
+class SearchTable(Table, frozen=True, kw_only=True):
+    """`[interceptors.web_search]`: the back end for hosted searches that the provider does not run; the defaults are SearXNG's.
+
+    `query` and `body` are templates in which `{query}` stands for what is searched for; `results` is the path to the list in the answer. `max_rounds`
+    is how many times the model is asked for one answer; `routes` are redirected even where the provider searches itself.
+    """
+
+    enabled: bool = False
+    url: str | None = None
+    method: Literal["GET", "POST"] = "GET"
+    query: dict[str, str] | None = None
+    headers: dict[str, str] = {}
+    auth: CredentialTable | None = None
+    body: dict[str, Any] | None = None
+    results: str = "results"
+    fields: FoundTable = FoundTable()
+    max_results: int = 5
+    max_rounds: int = 3
+    timeout_seconds: float = 10.0
+    response_bytes: int = 1_000_000
+    routes: tuple[str, ...] = ()
+
+
 class InterceptorsTable(Table, frozen=True, kw_only=True):
-    """`[interceptors]`: none is built yet."""
+    """`[interceptors]`: those that come with the gateway."""
+
+    web_search: SearchTable | None = None
 
 
 class DryRunTable(Table, frozen=True, kw_only=True):
@@ -168,32 +219,14 @@ class KeyFile(Table, frozen=True, kw_only=True):
     keys: tuple[KeyTable, ...] = ()
 
 
-ENGINES: Final = ("llama-cpp",)
 EMBEDDED: Final = ("echo", "llama-cpp")
-PAIRS_TO_COME: Final = tuple(f"{source}->{target}" for source, target in itertools.permutations(SURFACES, 2) if ZED in (source, target))
-ENGINES_TO_COME: Final = (
-    *("openai", "azure-openai", "vllm", "sglang", "ollama", "lm-studio", "deepseek", "openrouter", "groq", "mistral", "xai", "anthropic"),
-)
-
 _BINDING: Final = "routes[].api_bindings[]"
-_ZED: Final = Unbuilt(only=(ZED,))
-_ZED_POLICY: Final = Unbuilt(only=("zed-default",))
 
 NOT_BUILT: Final[dict[str, Unbuilt]] = {
-    "converters.enabled[]": Unbuilt(only=PAIRS_TO_COME),
-    "interceptors.web_search": Unbuilt(but=({}, {"enabled": False})),
     "keys[].profiles": Unbuilt(but=([],)),
-    "models[].candidates[].upstream_surface": _ZED,
     "models[].failover_on": Unbuilt(),
     "models[].strategy": Unbuilt(but=("ordered",)),
-    "policies.*.extends": _ZED_POLICY,
-    "policies.*.surface": _ZED,
-    "providers.*.engine": Unbuilt(only=ENGINES_TO_COME),
-    "routes[].inbound_contract": Unbuilt(),
     "routes[].price": Unbuilt(),
-    f"{_BINDING}.dialect.zed_provider": Unbuilt(),
-    f"{_BINDING}.request_policy": _ZED_POLICY,
-    f"{_BINDING}.surface": _ZED,
 }
 """Every key and value of the format whose issue has not come. The issue that builds one deletes its row."""
 
@@ -230,16 +263,18 @@ def _plain_key(_: object) -> tuple[str, str]:
     return "a secret does not belong in the file", "store its hash as sha256; `asgi-surface key new` prints a key and its hash"
 
 
+_SEARCH: Final = ("interceptors.web_search", "interceptors.web_search.auth")
 _SECRETS: Final = ("api_key", "apikey", "key", "password", "secret", "token", "value")
 _MISPLACED: Final[dict[str, Callable[[object], tuple[str, str]]]] = {
     "routes[].path": _old_path,
     **{f"{table}.{key}": _old_format for table in ("routes[]", _BINDING, "providers.*") for key in ("format", "provider_format")},
-    **{f"{table}.{key}": _secret for table in ("providers.*", "providers.*.auth", f"{_BINDING}.auth") for key in _SECRETS},
+    **{f"{table}.{key}": _secret for table in ("providers.*", "providers.*.auth", f"{_BINDING}.auth", *_SEARCH) for key in _SECRETS},
     **{f"keys[].{key}": _plain_key for key in _SECRETS},
 }
 _EXAMPLES: Final = {
     "api_bindings": _binding(CHAT, _PATHS[CHAT]).removeprefix("write "),
     "base_url": 'base_url = "https://api.openai.com"',
+    "command": 'command = ["print-token", "--raw"]',
     "candidates": 'candidates = ["openai:gpt-5"]',
     "env": 'env = "OPENAI_API_KEY"',
     "header": 'header = "authorization"',

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import structs
 
 from asgi_surface.codecs.base import Dialect
-from asgi_surface.config import EMBEDDED, ENGINES, ENGINES_TO_COME, PAIRS_TO_COME, CredentialTable, LimitTable, ProviderTable
+from asgi_surface.config import EMBEDDED, BindingTable, CredentialTable, DialectTable, LimitTable, ProviderTable, RouteTable
 from asgi_surface.converters import PAIRS
+from asgi_surface.engines import ENGINES
 from asgi_surface.errors import Problem
 from asgi_surface.plans import Limits
 from asgi_surface.profiles import KNOWN, PROFILES
-from asgi_surface.surfaces import CARRIES, GEMINI, IMPLIES, MESSAGES, RESPONSES, Feature, Surface
+from asgi_surface.surfaces import CARRIES, CHAT, GEMINI, IMPLIES, MESSAGES, RESPONSES, ZED, Feature, Surface
 from asgi_surface.tables import dotted, nearest
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -33,12 +34,24 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS: Final = ("model", "method")
 _SECRET_QUERY: Final = frozenset({"key", "api_key", "api-key", "apikey", "token", "access_token", "secret", "password"})
 _FEATURES: Final = tuple(str(feature) for feature in Feature)
-_PAIRS: Final = (*(pair.name for pair in PAIRS.values()), *PAIRS_TO_COME)
+_PAIRS: Final = tuple(pair.name for pair in PAIRS.values())
 # What route files call a construct that has no plain name of its own.
 SPELLINGS: Final = {"foreign-seals": "seal:foreign"}
 _TOLERATED: Final = KNOWN.union(SPELLINGS)
-# Messages and Gemini keep instructions apart from the turns, and only Chat Completions has two names for its limit.
-_MEANINGLESS: Final[Mapping[str, tuple[str, ...]]] = {"instruction_role": (MESSAGES, GEMINI), "max_tokens_field": (RESPONSES, MESSAGES, GEMINI)}
+_SPOKEN: Final = frozenset({CHAT, RESPONSES, MESSAGES, GEMINI})
+# Messages and Gemini keep instructions apart from the turns, and only Chat Completions has engines with ways of their own.
+_MEANT: Final[Mapping[str, frozenset[str]]] = {
+    "instruction_role": frozenset({CHAT, RESPONSES}),
+    "signatures": frozenset({MESSAGES}),
+    **dict.fromkeys(("call_ids", "max_tokens_field", "reasoning_field", "reasoning_replay"), frozenset({CHAT})),
+    **dict.fromkeys(("stream_usage", "strict_tools", "template_switch"), frozenset({CHAT})),
+}
+_STYLES: Final[Mapping[str, tuple[str, ...]]] = {
+    CHAT: ("effort", "template", "thinking", "reasoning"),
+    RESPONSES: ("effort",),
+    MESSAGES: ("effort", "budget"),
+    GEMINI: ("effort", "budget"),
+}
 _OFFICIAL: Final = Dialect()
 _EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 # The least budget that the Messages API takes; elsewhere 0 asks for no reasoning.
@@ -60,13 +73,13 @@ def of_provider(path: str, table: ProviderTable) -> Iterator[Problem]:
     """A provider without its one place to call, or with what that place does not take."""
     yield from _of_kind(path, table)
     if table.base_url:
-        yield from _of_url(dotted(path, "base_url"), table.base_url)
+        yield from of_url(dotted(path, "base_url"), table.base_url)
         if _SECRET.search(table.base_url):
             yield Problem(dotted(path, "base_url"), _IN_FILE, "use auth, which names an environment variable")
     if table.embedded and table.embedded not in EMBEDDED:
         yield Problem(dotted(path, "embedded"), f'unknown embedded upstream "{table.embedded}"', nearest(table.embedded, EMBEDDED))
     if table.engine and table.engine not in ENGINES:
-        yield Problem(dotted(path, "engine"), f'unknown engine "{table.engine}"', nearest(table.engine, (*ENGINES, *ENGINES_TO_COME)))
+        yield Problem(dotted(path, "engine"), f'unknown engine "{table.engine}"', nearest(table.engine, ENGINES))
     yield from of_query(dotted(path, "query"), table.query)
 
 
@@ -81,10 +94,16 @@ def _of_kind(path: str, table: ProviderTable) -> Iterator[Problem]:
                 yield Problem(dotted(path, name), "an embedded upstream is called in process and takes none", "leave it out")
 
 
-def _of_url(path: str, text: str) -> Iterator[Problem]:
+def is_secret(text: str) -> bool:
+    """Whether a text holds what looks like a well-known secret."""
+    return _SECRET.search(text) is not None
+
+
+def of_url(path: str, text: str, example: str = 'base_url = "https://api.openai.com"') -> Iterator[Problem]:
+    """What is no URL to call, or holds what belongs elsewhere."""
     url = _split(text)
     if url is None or url.scheme not in ("http", "https") or not url.hostname or not _TARGET.fullmatch(text):
-        yield Problem(path, "not an http or https URL with a host", 'for example base_url = "https://api.openai.com"')
+        yield Problem(path, "not an http or https URL with a host", f"for example {example}")
         return
     if "@" in url.netloc:
         yield Problem(path, "a secret does not belong in the file: the URL holds user information", "use auth, which names an environment variable")
@@ -111,8 +130,15 @@ def of_credential(path: str, table: CredentialTable, environ: Mapping[str, str] 
     if table.env and (_SECRET.match(table.env) or not _VARIABLE.fullmatch(table.env)):
         message = "not the name of an environment variable (a secret does not belong in the file)"
         yield Problem(dotted(path, "env"), message, 'for example env = "OPENAI_API_KEY"')
-    elif table.env and environ is not None and not environ.get(table.env):
+    elif table.env and table.command is None and environ is not None and not environ.get(table.env):
         yield Problem(dotted(path, "env"), f"the environment variable {table.env} is not set", f"export {table.env}=...", serving)
+    if table.header is None:
+        yield Problem(dotted(path, "header"), "missing", 'for example header = "authorization"')
+    if table.env is None and table.command is None:
+        yield Problem(dotted(path, "env"), "missing", 'for example env = "OPENAI_API_KEY"')
+    for index, word in enumerate(table.command or ()):
+        if _SECRET.search(word):
+            yield Problem(f"{path}.command[{index}]", _IN_FILE, "let the command look it up")
 
 
 def of_query(path: str, query: Mapping[str, str]) -> Iterator[Problem]:
@@ -218,14 +244,36 @@ def of_tolerances(path: str, tolerate: Sequence[str], profiles: Sequence[str]) -
             yield Problem(f"{path}.profiles[{index}]", f'unknown profile "{name}"', nearest(name, PROFILES))
 
 
-def of_dialect(path: str, surface: str, dialect: Dialect) -> Iterator[Problem]:
-    """A dialect that asks for what its surface cannot say. What happens anyway may be said."""
-    for name, surfaces in _MEANINGLESS.items():
-        if surface in surfaces and getattr(dialect, name) != getattr(_OFFICIAL, name):
+def dialect_set(table: DialectTable) -> dict[str, Any]:
+    """The keys that a dialect's table sets."""
+    return {name: value for name, value in structs.asdict(table).items() if value is not None}
+
+
+def of_dialect(path: str, surface: str, said: Mapping[str, Any]) -> Iterator[Problem]:
+    """Keys of a dialect, `said`, that ask for what their surface cannot say. What happens anyway may be said."""
+    for name, value in said.items():
+        if surface in _SPOKEN - _MEANT.get(name, _SPOKEN) and value != getattr(_OFFICIAL, name):
             yield Problem(dotted(path, name), f"means nothing on {surface}", "leave it out")
-    if dialect.default_max_tokens <= 0:
+    style, styles = said.get("reasoning_style", "effort"), _STYLES.get(surface, ())
+    if styles and style not in styles:
+        suggestion = "it is one of " + ", ".join(f'"{one}"' for one in styles)
+        yield Problem(dotted(path, "reasoning_style"), f'"{style}" means nothing on {surface}', suggestion)
+    if said.get("default_max_tokens", 1) <= 0:
         yield Problem(dotted(path, "default_max_tokens"), "a limit is positive", "leave it out for the default")
-    yield from _of_budgets(dotted(path, "reasoning_budgets"), surface, dialect.reasoning_budgets)
+    yield from _of_budgets(dotted(path, "reasoning_budgets"), surface, said.get("reasoning_budgets", {}))
+
+
+def of_engine(path: str, engine: str | None, table: BindingTable, base_url: str, query: Collection[str]) -> Iterator[Problem]:
+    """A binding that its engine cannot serve: on a surface that it is not known to speak, or without what every `query` must have."""
+    row = ENGINES.get(engine or "")
+    if row is None:
+        return
+    if table.surface in _SPOKEN and table.surface not in row.values:
+        yield Problem(f"{path}.surface", f'"{engine}" is not known to speak {table.surface}', "its official wire is spoken", fatal=False)
+    split = _split(base_url)
+    wanted = row.query and row.query.value
+    if wanted and wanted not in query and row.unless not in f"{split.path if split else ''}{table.path}/":
+        yield Problem(path, f'"{engine}" wants `{wanted}` in the query', f'for example query = {{ {wanted} = "2024-10-21" }}')
 
 
 def _of_budgets(path: str, surface: str, budgets: Mapping[str, int]) -> Iterator[Problem]:
@@ -236,3 +284,25 @@ def _of_budgets(path: str, surface: str, budgets: Mapping[str, int]) -> Iterator
         # What is no number has been reported already.
         elif isinstance(tokens, int) and tokens < least:
             yield Problem(dotted(path, word), f"a budget on {surface} is at least {least:,} tokens", "write more, or leave it out")
+
+
+def of_carrier(path: str, table: BindingTable) -> Iterator[Problem]:
+    """A Zed binding that does not say what it carries, or anything else that does; and one that denies that Zed only streams."""
+    if table.surface != ZED:
+        if table.dialect.zed_provider is not None:
+            yield Problem(f"{path}.dialect.zed_provider", f"means nothing on {table.surface}", "leave it out")
+        return
+    if table.dialect.zed_provider is None:
+        yield Problem(f"{path}.dialect.zed_provider", "missing", 'for example dialect = { zed_provider = "anthropic" }')
+    if table.dialect.stream == "never":
+        yield Problem(f"{path}.dialect.stream", f"{ZED} only streams", "leave it out")
+    if Feature.STREAMING not in table.features:
+        yield Problem(f"{path}.features", f'{ZED} only streams, and "streaming" is not declared', 'add "streaming"')
+
+
+def of_tokens(path: str, table: RouteTable) -> Iterator[Problem]:
+    """Numbers of tokens that are not positive."""
+    for name in ("context_tokens", "max_output_tokens"):
+        value = getattr(table, name)
+        if value is not None and value <= 0:
+            yield Problem(f"{path}.{name}", "a number of tokens is positive", "leave it out where it is not known")

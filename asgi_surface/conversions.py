@@ -14,6 +14,7 @@ from asgi_surface import members as m
 from asgi_surface.catalog import Binding, Route
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Codec, Demand, Lifted, Needs, Target
+from asgi_surface.codecs.slots import place
 from asgi_surface.converters import PAIRS, Conversion, convert, prune
 from asgi_surface.cuts import cut, original, steps
 from asgi_surface.errors import Code, RequestError
@@ -46,12 +47,13 @@ class Converting:
         conversion, needs, lost = self._within(codec, binding, target, binding.tolerate if tolerant else frozenset())
         members, cut_there = _gated(conversion, binding, codec)
         lowered = conversion.lowered
+        body, lost_around = outbound.enveloped(inbound, binding, model, members)
         plan = RequestPlan(
             downstream_surface=inbound.surface,
             upstream_surface=binding.surface,
             upstream_path=outbound.target(codec, inbound, binding, route, model),
             mode=Convert(PAIRS[inbound.surface, binding.surface].name),
-            request_policy=binding.policy.name,
+            request_policy=binding.request_policy,
             route_id=route.route_id,
             model=inbound.model,
             upstream_model=model,
@@ -62,13 +64,14 @@ class Converting:
             upstream_stream=outbound.upstream_stream(inbound, binding),
             upstream_framing=outbound.upstream_framing(codec, inbound),
             demands=needs.demands,
-            dropped=(*(mention.pointer for mention in conversion.dropped), *lost, *cut_there),
+            dropped=(*(mention.pointer for mention in conversion.dropped), *lost, *cut_there, *lost_around),
             tolerated=lost,
             emulated=tuple(mention.pointer for mention in lowered.emulated),
             headers=outbound.headers(codec, inbound, binding),
             limits=binding.limits,
+            carrier=binding.carrier,
         )
-        return Decision(plan, Draft(m.encode(members), conversion.request, lowered.aliases, target.seal_domain))
+        return Decision(plan, Draft(m.encode(body), conversion.request, lowered.aliases, target.seal_domain))
 
     def _within(self, codec: Codec, binding: Binding, target: Target, tolerate: Collection[str]) -> tuple[Conversion, Needs, tuple[str, ...]]:
         """The conversion that needs only declared features, and the places of what had to be lost for it, all of it tolerated."""
@@ -116,7 +119,7 @@ def _nodes(request: ir.Request, pointer: str) -> set[str]:
 
 def foreign_seals(request: ir.Request, target: Target, codec: Codec) -> tuple[Mention, ...]:
     """The places of seals that the target did not mint."""
-    seals = ((part.seal, part.at) for turn in request.turns for part in turn.parts if isinstance(part, ir.Reasoning | ir.Call))
+    seals = ((part.seal, place(part)) for turn in request.turns for part in turn.parts if isinstance(part, ir.Reasoning | ir.Call))
     return tuple(Mention(_FOREIGN, at) for seal, at in seals if seal and not _own(seal, target, codec))
 
 
@@ -126,9 +129,9 @@ def _own(seal: ir.Seal, target: Target, codec: Codec) -> bool:
 
 def unsealed(request: ir.Request, places: Collection[str]) -> ir.Request:
     """The request without the reasoning, and with calls bare of the seals, at these places."""
-    calls = {part.at for turn in request.turns for part in turn.parts if isinstance(part, ir.Call)}
+    calls = {place(part) for turn in request.turns for part in turn.parts if isinstance(part, ir.Call)}
     turns = tuple(
-        structs.replace(turn, parts=tuple(_bare(part) if isinstance(part, ir.Call) and part.at in places else part for part in turn.parts))
+        structs.replace(turn, parts=tuple(_bare(part) if isinstance(part, ir.Call) and place(part) in places else part for part in turn.parts))
         for turn in request.turns
     )
     return prune(structs.replace(request, turns=turns), set(places) - calls)

@@ -42,6 +42,15 @@ PAIRS: Final[dict[tuple[Surface, Surface], Pair]] = {pair: Pair(*pair) for pair 
 """Every permitted ordered pair."""
 
 
+# Reasoning that no provider signed. Where an upstream asks for no signature, it can be said.
+_UNSEALED: Final = frozenset(
+    {
+        *("block:thinking.unsealed", "item:reasoning.unsealed", "part:thought"),
+        *("part:reasoning_content", "part:reasoning", "part:reasoning_details"),
+    }
+)
+
+
 class Conversion(Struct, frozen=True):
     """A request in the target's words, and what became of the constructs that are not said as they were."""
 
@@ -53,7 +62,8 @@ class Conversion(Struct, frozen=True):
 
 def convert(source: Codec, lifted: Lifted, codec: Codec, target: Target, tolerate: Collection[str]) -> Conversion:
     """The request for a target. `tolerate` names refused constructs that may be dropped. Raises `RequestError` with the client's pointer."""
-    advisory, tolerated = judge(lifted.mentions, source.rows, codec.surface, tolerate)
+    mentions = lifted.mentions if target.dialect.signatures else [mention for mention in lifted.mentions if mention.construct not in _UNSEALED]
+    advisory, tolerated = judge(mentions, source.rows, codec.surface, tolerate)
     request = prune(lifted.request, {mention.pointer for mention in (*advisory, *tolerated)})
     lowered = codec.lower(request, target)
     return Conversion(lowered, request, advisory, tolerated)

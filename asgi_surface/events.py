@@ -5,12 +5,13 @@ Parts are addressed by index, in the order in which they were opened, so several
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Raw, Struct
 
 from asgi_surface.errors import ErrorFacts
-from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Seal, Stop, Text, Usage
+from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Seal, Search, Stop, Text, Usage
 from asgi_surface.lifecycle import Kind
 
 
@@ -24,10 +25,14 @@ class Start(Struct, frozen=True, gc=False):
 
 
 class Opened(Struct, frozen=True):
-    """A part begins. Its text or arguments are what is known at once (mostly ""); the rest comes as `Grew`. Its seal comes as `Sealed`."""
+    """A part begins. Its text or arguments are what is known at once (mostly ""); the rest comes as `Grew`. Its seal comes as `Sealed`.
+
+    `choice` says which of several answers it belongs to: 0, the first, unless the client asked for more.
+    """
 
     index: int
-    part: Text | Reasoning | Call | Refusal
+    part: Text | Reasoning | Call | Refusal | Search
+    choice: int = 0
 
 
 class Grew(Struct, frozen=True, gc=False):
@@ -58,6 +63,14 @@ class Sealed(Struct, frozen=True, gc=False):
     seal: Seal
 
 
+class Found(Struct, frozen=True, gc=False):
+    """What a search gave, whole. A search opens with its query alone."""
+
+    index: int
+    sources: tuple[Citation, ...]
+    failed: bool = False
+
+
 class Closed(Struct, frozen=True, gc=False):
     """A part is whole."""
 
@@ -65,10 +78,11 @@ class Closed(Struct, frozen=True, gc=False):
 
 
 class Finish(Struct, frozen=True, gc=False):
-    """Why the model stopped, and the stop sequence it met."""
+    """Why the model stopped, the stop sequence it met, and in which of several answers."""
 
     stop: Stop
     sequence: str | None = None
+    choice: int = 0
 
 
 class UsageSeen(Struct, frozen=True, gc=False):
@@ -87,7 +101,7 @@ class Fault(Struct, frozen=True, gc=False):
     facts: ErrorFacts
 
 
-PartEvent = Opened | Grew | Cited | Logged | Sealed | Closed
+PartEvent = Opened | Grew | Cited | Logged | Sealed | Found | Closed
 Event = Start | PartEvent | Finish | UsageSeen | End | Fault
 
 KINDS: Final[dict[type, Kind]] = {
@@ -97,6 +111,7 @@ KINDS: Final[dict[type, Kind]] = {
     Cited: Kind.PART,
     Logged: Kind.PART,
     Sealed: Kind.PART,
+    Found: Kind.PART,
     Closed: Kind.PART,
     Finish: Kind.FINISH,
     UsageSeen: Kind.USAGE,
@@ -107,8 +122,12 @@ KINDS: Final[dict[type, Kind]] = {
 
 
 class Ending(Struct, frozen=True):
-    """How the answer ended, for the encoder's terminal: the weightiest reason seen, and the usage as far as the upstream said."""
+    """How the answer ended, for the encoder's terminal: the weightiest reason seen, and the usage as far as the upstream said.
+
+    `more` gives the reasons of the further answers by their number, where there are any.
+    """
 
     stop: Stop
     sequence: str | None = None
     usage: Usage | None = None
+    more: Mapping[int, Stop] = {}

@@ -9,13 +9,15 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from asgi_surface import members as m
+from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Codec
+from asgi_surface.codecs.zed.envelope import PLACE, Carried, inside, unwrap
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.framing import Framing
-from asgi_surface.surfaces import GEMINI, Operation, Surface
+from asgi_surface.surfaces import GEMINI, ZED, Operation, Surface
 
 _NAME: Final = msgspec.json.Decoder(str)
 _FLAG: Final[msgspec.json.Decoder[bool | None]] = msgspec.json.Decoder(bool | None)
@@ -31,7 +33,10 @@ _ALT_FRAMING: Final = {"sse": Framing.SSE, "json": Framing.JSON_ARRAY}
 
 
 class Inbound(Struct, frozen=True, kw_only=True):
-    """One request. `headers` are lower-case pairs as they came; `query` what may travel of the query string."""
+    """One request. `headers` are lower-case pairs as they came; `query` what may travel of the query string.
+
+    One that came in an envelope is the request within; `carried` is what the envelope says beside it.
+    """
 
     surface: Surface
     operation: Operation
@@ -42,6 +47,55 @@ class Inbound(Struct, frozen=True, kw_only=True):
     framing: Framing
     query: Query = ()
     headers: Headers = ()
+    carried: Carried | None = None
+
+
+def received(
+    surface: Surface,
+    operation: Operation,
+    body: bytes,
+    *,
+    model: str | None = None,
+    stream: bool | None = None,
+    query: str = "",
+    headers: Headers = (),
+) -> Inbound:
+    """Reads a request as it came: out of its envelope where the surface is a carrier. Raises as `read` does."""
+    if surface == ZED:
+        return _carried(operation, body, headers)
+    return read(CODECS[surface], operation, body, model=model, stream=stream, query=query, headers=headers)
+
+
+def _carried(operation: Operation, body: bytes, headers: Headers) -> Inbound:
+    """The request in Zed's envelope. The carrier only streams, whatever the request says; its query is none of the carried surface's."""
+    carried, members = unwrap(m.parse(body))
+    codec, streams = CODECS[carried.surface], operation is Operation.GENERATE
+    try:
+        codec.precheck(members)
+        _stream(codec, members, streams)
+    except RequestError as error:
+        raise inside(error) from error
+    if streams and "stream" in codec.streaming:
+        members = {**members, "stream": Raw(b"true")}
+    return Inbound(
+        surface=codec.surface,
+        operation=operation,
+        members=members,
+        body=m.encode(members),
+        model=carried.model,
+        stream=streams,
+        framing=Framing.SSE,
+        headers=headers,
+        carried=carried,
+    )
+
+
+def outward(inbound: Inbound, pointer: str) -> str:
+    """A pointer in the words of the client: into its envelope where the request came in one. The model is the envelope's, and so are its ids."""
+    carried = inbound.carried
+    if carried is None or pointer == "/model" or (pointer[1:] in carried.extras and pointer[1:] not in inbound.members):
+        return pointer
+    return PLACE + pointer
 
 
 def read(

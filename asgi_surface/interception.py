@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from asgi_surface.codecs.base import Watch
 from asgi_surface.errors import Code, GatewayError
@@ -70,9 +70,18 @@ class Broken(GatewayError):
         self.rest = rest
 
 
-def by_name(interceptors: Iterable[Interceptor]) -> dict[str, Interceptor]:
+class Named(Protocol):
+    """What stands in plans by its name."""
+
+    name: str
+
+
+N = TypeVar("N", bound=Named)
+
+
+def by_name(interceptors: Iterable[N]) -> dict[str, N]:
     """The interceptors in their order. Raises `ValueError` when two have one name: a plan could not tell them apart."""
-    named: dict[str, Interceptor] = {}
+    named: dict[str, N] = {}
     for one in interceptors:
         if named.setdefault(one.name, one) is not one:
             raise ValueError(f"two interceptors are named {one.name}")

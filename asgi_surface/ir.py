@@ -1,7 +1,7 @@
-"""The typed form between two codecs: a request and an answer in no surface's words. Native mode only reads why an answer stopped and what it used.
+"""The typed form between two codecs: a request and an answer in no surface's words. Native mode reads only why an answer stopped and what it used.
 
-A construct enters when at least two surfaces can say it; what only one can say is named in that codec's table of verdicts. Every node that a target
-may be unable to say carries `at`, the JSON pointer into the client's body. Knows nothing of wires.
+A construct enters when two surfaces can say it; what only one says is named in its table of verdicts. A node that a target may be unable to say
+carries `at`, the JSON pointer into the client's body. Knows nothing of wires.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import enum
 from collections.abc import Mapping
 
 from msgspec import Raw, Struct
+from msgspec.structs import astuple
 
 from asgi_surface.surfaces import Surface
 
@@ -36,7 +37,8 @@ def weightier(seen: Stop | None, new: Stop) -> Stop:
 class Usage(Struct, frozen=True, gc=False):
     """Tokens as the upstream counted them; None means it did not say.
 
-    `input` is everything the model read, cached tokens included; `output` everything it wrote, reasoning included.
+    `input` is everything the model read, cached tokens and a tool's included; `output` everything it wrote, reasoning included. `audio_input` and
+    `audio_output` are the spoken part of each.
     """
 
     input: int | None = None
@@ -44,13 +46,12 @@ class Usage(Struct, frozen=True, gc=False):
     cached: int | None = None
     cache_write: int | None = None
     reasoning: int | None = None
+    audio_input: int | None = None
+    audio_output: int | None = None
 
     def merged(self, later: Usage) -> Usage:
         """This usage with what a later report says anew: streams report cumulatively, so the later number stands."""
-        return Usage(*(old if new is None else new for old, new in zip(self._values(), later._values(), strict=True)))
-
-    def _values(self) -> tuple[int | None, ...]:
-        return self.input, self.output, self.cached, self.cache_write, self.reasoning
+        return Usage(*(old if new is None else new for old, new in zip(astuple(self), astuple(later), strict=True)))
 
 
 class Role(enum.StrEnum):
@@ -105,7 +106,7 @@ class SealKind(enum.StrEnum):
 class Seal(Struct, frozen=True):
     """Opaque reasoning state: the token, what it is, the surface it was minted on, and by whom (`domain`, "" when it came bare, not in our envelope).
 
-    `id` is the id of the item it came with, "" when none.
+    `id` is the id of the item it came with, "" when none; `at` its place in the client's body, where that is not its part's.
     """
 
     token: str
@@ -113,6 +114,7 @@ class Seal(Struct, frozen=True):
     surface: Surface
     domain: str = ""
     id: str = ""
+    at: str = ""
 
 
 class Citation(Struct, frozen=True):
@@ -197,7 +199,17 @@ class Refusal(Struct, frozen=True, tag=True):
     at: str = ""
 
 
-Part = Text | Image | Document | Audio | Call | Result | Reasoning | Refusal
+class Search(Struct, frozen=True, tag=True):
+    """A web search that was run beside the model, in answers only: what was asked, and the sources found."""
+
+    id: str
+    query: str
+    sources: tuple[Citation, ...] = ()
+    failed: bool = False
+    at: str = ""
+
+
+Part = Text | Image | Document | Audio | Call | Result | Reasoning | Refusal | Search
 
 
 class Turn(Struct, frozen=True):
@@ -243,10 +255,7 @@ class Choice(Struct, frozen=True):
 
 
 class Effort(Struct, frozen=True):
-    """How much the model is to reason: an effort word, a token budget, or `off`; `adaptive` leaves it to the model.
-
-    `summary` asks to see the reasoning: auto, concise, detailed, or omitted (hidden).
-    """
+    """How much the model is to reason: a word, a token budget, or `off`; `adaptive` leaves it to the model. `summary` asks to see it or not to."""
 
     word: str | None = None
     budget: int | None = None
@@ -305,11 +314,20 @@ class Request(Struct, frozen=True, kw_only=True):
     wants_seals: bool = False
 
 
+class Alternative(Struct, frozen=True, kw_only=True):
+    """One more answer to the same request, as `n` and `candidateCount` ask for."""
+
+    parts: tuple[Part, ...] = ()
+    stop: Stop = Stop.END
+    stop_sequence: str | None = None
+    logprobs: Raw | None = None
+
+
 class Response(Struct, frozen=True, kw_only=True):
     """A whole answer in no surface's words. `created` is seconds since the epoch; absent facts are None.
 
-    `logprobs` are OpenAI's token entries as they came (a JSON array). `unread` names what the answer held beyond this (constructs of the answer's
-    table), once each time.
+    `logprobs` are OpenAI's token entries as they came (a JSON array). `more` are the further answers to the same request, in order; usage counts all.
+    `unread` names what the answer held beyond this (constructs of the answer's table), once each time.
     """
 
     id: str | None
@@ -321,4 +339,10 @@ class Response(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     logprobs: Raw | None = None
     service_tier: str | None = None
+    more: tuple[Alternative, ...] = ()
     unread: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> tuple[Response | Alternative, ...]:
+        """The first answer and the further ones."""
+        return self, *self.more

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from asgi_surface import ir, outbound
 from asgi_surface import members as m
-from asgi_surface import outbound
 from asgi_surface.catalog import Binding, Route
 from asgi_surface.codecs.base import Codec, Demand, Needs
 from asgi_surface.cuts import cut, original
@@ -62,12 +62,13 @@ def attempt(codec: Codec, inbound: Inbound, route: Route, binding: Binding, *, t
         members = {**members, "model": Raw(msgspec.json.encode(model))}
     if crossed:
         members = _crossing(codec, binding, members, streams=streams)
+    body, lost = outbound.enveloped(inbound, binding, model, members)
     plan = RequestPlan(
         downstream_surface=inbound.surface,
         upstream_surface=binding.surface,
         upstream_path=outbound.target(codec, inbound, binding, route, model),
         mode=Native(),
-        request_policy=binding.policy.name,
+        request_policy=binding.request_policy,
         route_id=route.route_id,
         model=inbound.model,
         upstream_model=model,
@@ -78,12 +79,23 @@ def attempt(codec: Codec, inbound: Inbound, route: Route, binding: Binding, *, t
         upstream_stream=streams,
         upstream_framing=outbound.upstream_framing(codec, inbound),
         demands=needs.demands,
-        dropped=(*gated.dropped, *cuts),
+        dropped=(*gated.dropped, *cuts, *lost),
         tolerated=cuts,
         headers=outbound.headers(codec, inbound, binding),
         limits=binding.limits,
+        carrier=binding.carrier,
     )
+    if binding.carrier is not None:
+        return Decision(plan, Draft(m.encode(body), _said(codec, members, stream=inbound.stream)))
     return Decision(plan, Draft(m.encode(members) if gated.changed or renamed or cuts or crossed else inbound.body))
+
+
+def _said(codec: Codec, members: m.Members, *, stream: bool) -> ir.Request:
+    """The request for answers that repeat it, as far as it can be lifted: who writes them cannot read it in its envelope."""
+    try:
+        return codec.lift(members, stream).request
+    except RequestError:
+        return ir.Request(turns=(), stream=stream)
 
 
 def _crossing(codec: Codec, binding: Binding, members: m.Members, *, streams: bool) -> m.Members:

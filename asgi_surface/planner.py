@@ -17,10 +17,11 @@ from asgi_surface import natively
 from asgi_surface.catalog import Binding, Catalog, Route
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Codec
+from asgi_surface.contracts import tightened
 from asgi_surface.conversions import Converting
 from asgi_surface.converters import PAIRS
 from asgi_surface.errors import Code, RequestError
-from asgi_surface.inbound import Headers, Inbound, read
+from asgi_surface.inbound import Headers, Inbound, outward, received
 from asgi_surface.interception import Interceptor, requested
 from asgi_surface.plans import Decision, Rejection, RequestPlan, RouteCandidate
 from asgi_surface.surfaces import Operation, Surface
@@ -54,8 +55,7 @@ def plan(
 
     Raises `Rejection` when no binding can serve it and `RequestError` when the body cannot be read; both carry the JSON pointer.
     """
-    codec = CODECS[surface]
-    return decide(read(codec, operation, body, model=model, stream=stream, query=query, headers=headers), catalog).plan
+    return decide(received(surface, operation, body, model=model, stream=stream, query=query, headers=headers), catalog).plan
 
 
 def decide(
@@ -69,6 +69,21 @@ def decide(
 
     Each of the `interceptors` is asked once for each route whether it applies there; what they make of the request is what is judged and sent.
     """
+    try:
+        decision = _first(inbound, catalog, candidates, interceptors)
+    except RequestError as error:
+        error.pointer = None if error.pointer is None else outward(inbound, error.pointer)
+        raise
+    return decision if inbound.carried is None else replace(decision, plan=_told(inbound, decision.plan))
+
+
+def _told(inbound: Inbound, plan: RequestPlan) -> RequestPlan:
+    """The plan with its pointers in the client's words."""
+    places = {name: tuple(outward(inbound, pointer) for pointer in getattr(plan, name)) for name in ("dropped", "tolerated", "emulated")}
+    return replace(plan, demands=tuple(replace(one, pointer=outward(inbound, one.pointer)) for one in plan.demands), **places)
+
+
+def _first(inbound: Inbound, catalog: Catalog, candidates: Sequence[RouteCandidate] | None, interceptors: Sequence[Interceptor]) -> Decision:
     codec = CODECS[inbound.surface]
     named = catalog.candidates(inbound.model) if candidates is None else tuple(candidates)
     routes = [(catalog.routes[one.route_id], one.upstream_surface) for one in named if one.route_id in catalog.routes]
@@ -77,8 +92,13 @@ def decide(
     intercepted = functools.cache(functools.partial(_intercepted, inbound, Converting(codec, inbound), interceptors))
     reasons: list[RequestError] = []
     for route, pinned in routes:
+        bindings = [binding for binding in route.bindings if pinned in (None, binding.surface, binding.carrier)]
+        try:
+            bindings = _contracted(inbound, route, bindings)
+        except RequestError as reason:
+            reasons.append(reason)
+            continue
         asked, converting, names = intercepted(route.route_id)
-        bindings = [binding for binding in route.bindings if pinned in (None, binding.surface)]
         for attempt in _attempts(codec, asked, converting, catalog, route, bindings):
             try:
                 decision = attempt()
@@ -87,6 +107,15 @@ def decide(
             else:
                 return replace(decision, plan=replace(decision.plan, interceptors=names)) if names else decision
     raise _rejection(codec, inbound, [route for route, _ in routes], reasons)
+
+
+def _contracted(inbound: Inbound, route: Route, bindings: list[Binding]) -> list[Binding]:
+    """The bindings under the route's contract, which the client's own body has to keep. Raises `RequestError`."""
+    contract = route.contract
+    if contract is None or contract.surface != inbound.surface:
+        return bindings
+    contract.check(inbound.members)
+    return [replace(binding, limits=tightened(binding.limits, contract)) for binding in bindings]
 
 
 def _intercepted(
@@ -123,10 +152,13 @@ def _converted(converting: Converting, inbound: Inbound, catalog: Catalog, route
 
 def _rejection(codec: Codec, inbound: Inbound, routes: Sequence[Route], reasons: Sequence[RequestError]) -> Rejection:
     """The most specific reason, the first among equals; and the bindings that have every feature the request needs, whatever their surface."""
-    wanted = {demand.feature for demand in natively.needs_of(codec, inbound, inbound.members).demands}
-    served = dict.fromkeys(f"{route.route_id}/{binding.surface}" for route in routes for binding in route.bindings if wanted <= binding.features)
     nothing = RequestError(Code.NO_CONVERTER, f"no binding of the route can serve {inbound.surface}")
     told = min(reasons, key=lambda reason: _SPECIFIC.index(reason.code), default=nothing)
+    if told.code is Code.UNSUPPORTED_REQUEST:  # a contract refuses what no surface has a shape for as well
+        served: dict[str, None] = {}
+    else:
+        wanted = {demand.feature for demand in natively.needs_of(codec, inbound, inbound.members).demands}
+        served = dict.fromkeys(f"{route.route_id}/{binding.declared}" for route in routes for binding in route.bindings if wanted <= binding.features)
     rejection = Rejection(told.code, told.message, pointer=told.pointer, served_by=tuple(served))
     rejection.__cause__ = told
     return rejection

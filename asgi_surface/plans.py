@@ -18,7 +18,10 @@ from asgi_surface.surfaces import Operation, Surface
 
 
 class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bounds of one request and its answer. Seconds, bytes, characters, items; `keepalive_seconds = 0` means never."""
+    """Bounds of one request and its answer. Seconds, bytes, characters, items; `keepalive_seconds = 0` means never.
+
+    `events` and `line_bytes` of an upstream's stream are bounded by contracts only.
+    """
 
     request_bytes: int = 33_554_432
     history_items: int = 2_000
@@ -31,6 +34,8 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     idle_seconds: float = 300.0
     total_seconds: float = 3600.0
     keepalive_seconds: float = 15.0
+    events: int | None = None
+    line_bytes: int | None = None
 
 
 class Native(Struct, frozen=True, tag="native", tag_field="kind"):
@@ -57,6 +62,8 @@ class RequestPlan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     `stream` and `framing` are what the client asked for, `upstream_stream` and `upstream_framing` what the upstream is asked for; where they differ,
     the answer is folded or unfolded. `demands` is what the request needs and where it says so; `dropped` the client's JSON pointers of what is left
     out, of these `tolerated` what only a tolerance allows to lose; `emulated` of what is said another way. `interceptors` names those that take part.
+    With a `carrier`, that is what the upstream speaks; `upstream_surface` is what it carries, and `upstream_framing` how that is framed once it has
+    been taken out.
     """
 
     downstream_surface: Surface
@@ -80,6 +87,12 @@ class RequestPlan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     headers: tuple[tuple[str, str], ...] = ()
     interceptors: tuple[str, ...] = ()
     limits: Limits = Limits()
+    carrier: Surface | None = None
+
+    @property
+    def spoken(self) -> Surface:
+        """The surface that the upstream speaks: what `x-surface-upstream` says."""
+        return self.carrier or self.upstream_surface
 
     @property
     def mode_name(self) -> str:
@@ -90,7 +103,8 @@ class RequestPlan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 class Draft(Struct, frozen=True):
     """The body that the policy judged and that will be sent, byte for byte.
 
-    A converted one keeps the request it says and the names it gave to tools: the client's answer is written with them.
+    A converted one keeps the request it says and the names it gave to tools: the client's answer is written with them. One in an envelope keeps the
+    request too.
     """
 
     body: bytes

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from asgi_surface import contradictions as against
-from asgi_surface.codecs.base import Codec
 from asgi_surface.config import PolicyTable
 from asgi_surface.errors import Problem
-from asgi_surface.policy import Policy, UnknownField, extended, shipped
-from asgi_surface.surfaces import Surface
+from asgi_surface.policy import Fields, Policy, UnknownField, extended, shipped
+from asgi_surface.surfaces import ZED, Surface
 from asgi_surface.tables import dotted, nearest
 
 T = TypeVar("T")
@@ -22,18 +21,22 @@ T = TypeVar("T")
 class Policies:
     """All policies of one file. Whatever is wrong with one is added to `problems`, and it is None then."""
 
-    def __init__(self, tables: Mapping[str, PolicyTable], codecs: Mapping[Surface, Codec], problems: list[Problem]) -> None:
+    def __init__(self, tables: Mapping[str, PolicyTable], codecs: Mapping[Surface, Fields], problems: list[Problem]) -> None:
         self._tables = tables
         self._codecs = codecs
         self._problems = problems
-        ready = {codec.policy.name: shipped(surface, codec.policy) for surface, codec in codecs.items()}
-        self._made: dict[str, Policy | None] = {**ready}
+        self._shipped = {codec.policy.name: shipped(surface, codec.policy) for surface, codec in codecs.items()}
+        self._made: dict[str, Policy | None] = {**self._shipped}
         for name in tables:
-            if name in ready:
+            if name in self._shipped:
                 self._report(dotted("policies", name), "the name of a shipped policy", f'write [policies.my-{name}] with extends = "{name}"')
             self._get(name, ())
 
-    def bound(self, path: str, name: str | None, codec: Codec) -> Policy | None:
+    def shipped(self, codec: Fields) -> Policy:
+        """The policy that ships with a surface."""
+        return self._shipped[codec.policy.name]
+
+    def bound(self, path: str, name: str | None, codec: Fields) -> Policy | None:
         """The policy that a binding names, by default its surface's shipped one. None when it is unknown or another surface's."""
         if not (policy := self._named(path, codec.policy.name if name is None else name, ())):
             return None
@@ -79,7 +82,7 @@ class Policies:
         return policy
 
 
-def _extended(parent: Policy | None, name: str, table: PolicyTable, codec: Codec) -> Policy:
+def _extended(parent: Policy | None, name: str, table: PolicyTable, codec: Fields) -> Policy:
     """The policy of a table, under the codec's own names of fields."""
     return extended(
         parent,
@@ -97,21 +100,24 @@ def _extended(parent: Policy | None, name: str, table: PolicyTable, codec: Codec
 _PLANNED: Final = {"model": "say upstream_model on the route", "stream": 'say dialect = { stream = "always" } or "never" on the binding'}
 
 
-def _canonical(names: Sequence[str] | None, codec: Codec) -> list[str] | None:
+_ENVELOPED: Final = {"provider": "say zed_provider in the dialect of the binding", "provider_request": "its members are those of another surface"}
+
+
+def _canonical(names: Sequence[str] | None, codec: Fields) -> list[str] | None:
     return None if names is None else [codec.names(name) for name in names if name]
 
 
-def _renamed(values: Mapping[str, T] | None, codec: Codec) -> dict[str, T] | None:
+def _renamed(values: Mapping[str, T] | None, codec: Fields) -> dict[str, T] | None:
     return None if values is None else {codec.names(name): value for name, value in values.items()}
 
 
-def _contradictions(path: str, policy: Policy, codec: Codec) -> Iterator[Problem]:
+def _contradictions(path: str, policy: Policy, codec: Fields) -> Iterator[Problem]:
     for name in sorted(codec.required - policy.allowed - policy.guarded.keys() - policy.force.keys()):
         end = "dropped" if policy.unknown is UnknownField.DROP else "rejected with the whole request"
         yield Problem(path, f'{codec.surface} requires "{name}", and here it is {end}', f'add "{name}" to allowed_fields')
     for name in sorted(policy.force.keys() & policy.defaults.keys()):
         yield Problem(f"{path}.defaults", f'"{name}" is never used, because force overwrites it', "leave one out")
     for key, values in (("force", policy.force), ("defaults", policy.defaults)):
-        for name, instead in _PLANNED.items():
+        for name, instead in (_PLANNED | _ENVELOPED if codec.surface == ZED else _PLANNED).items():
             if name in values:
                 yield Problem(f"{path}.{key}", f'"{name}" is written by the plan, after the policy', instead)

@@ -6,18 +6,52 @@ Judges names, and the types of tools; it knows nothing of any particular surface
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
-from asgi_surface.codecs.base import Codec, Guard, ShippedPolicy
+from asgi_surface.codecs.base import Guard, ShippedPolicy
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.members import Members, encode, parse, read, token
 from asgi_surface.surfaces import Feature, Surface
 
 _ELEMENTS: Final = msgspec.json.Decoder(list[Raw] | None)
+
+
+class Fields(Protocol):
+    """What is known of a body's members: by a codec of its surface's, by a carrier of its envelope's."""
+
+    @property
+    def surface(self) -> Surface:
+        """Whose members they are."""
+        ...
+
+    @property
+    def policy(self) -> ShippedPolicy:
+        """What passes by default."""
+        ...
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The members that no body may lack."""
+        ...
+
+    @property
+    def count_fields(self) -> frozenset[str]:
+        """The members that only count-tokens bodies have."""
+        ...
+
+    @property
+    def names(self) -> Callable[[str], str]:
+        """The name that policies know, for a member's spelling."""
+        ...
+
+    @property
+    def tool_types(self) -> Callable[[Raw], Sequence[tuple[str, str]]]:
+        """The place below `/tools` and the type of every tool."""
+        ...
 
 
 class UnknownField(enum.StrEnum):
@@ -106,7 +140,7 @@ def _encoded(values: Mapping[str, object] | None) -> dict[str, bytes] | None:
     return None if values is None else {name: msgspec.json.encode(value) for name, value in values.items()}
 
 
-def gate(members: Members, policy: Policy, codec: Codec, features: frozenset[Feature], *, counting: bool = False) -> Gated:
+def gate(members: Members, policy: Policy, codec: Fields, features: frozenset[Feature], *, counting: bool = False) -> Gated:
     """What of a body may leave through a binding that declares `features`.
 
     The client's order is kept, added members stand at the end, and a member that is not named here keeps its exact bytes. A `counting` body is
@@ -138,7 +172,7 @@ def gate(members: Members, policy: Policy, codec: Codec, features: frozenset[Fea
     return Gated(kept, tuple(dropped), not same)
 
 
-def permits(policy: Policy, codec: Codec, name: str, features: frozenset[Feature], members: Members) -> bool:
+def permits(policy: Policy, codec: Fields, name: str, features: frozenset[Feature], members: Members) -> bool:
     """Whether the policy lets a member that the gateway added pass. Otherwise it is left out: nobody asked for it."""
     try:
         return not gate({name: members[name]}, policy, codec, features, counting=True).dropped
@@ -146,7 +180,7 @@ def permits(policy: Policy, codec: Codec, name: str, features: frozenset[Feature
         return False
 
 
-def _spelled(members: Members, codec: Codec) -> dict[str, str]:
+def _spelled(members: Members, codec: Fields) -> dict[str, str]:
     """The client's spelling of each canonical name. The policy and an upstream could read a body with two of one differently."""
     spelled: dict[str, str] = {}
     for name in members:
@@ -176,7 +210,7 @@ def _refused(policy: Policy, pointer: str) -> str:
     return pointer
 
 
-def _tools(name: str, raw: Raw, policy: Policy, codec: Codec) -> tuple[Raw | None, list[str]]:
+def _tools(name: str, raw: Raw, policy: Policy, codec: Fields) -> tuple[Raw | None, list[str]]:
     """The tools that may pass (None when none is left, the client's own bytes when all are) and the pointers of those that may not."""
     pointer = token(name)
     elements = read({name: raw}, name, _ELEMENTS)

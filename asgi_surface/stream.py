@@ -6,6 +6,7 @@ Knows nothing of any surface: what a frame says is told by the codec's `Watch`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from asgi_surface.codecs.base import Sight, Signal, Watch
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
 from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, named, splitter, write
+from asgi_surface.gauge import Gauge
 from asgi_surface.ir import Response, Stop, Usage, weightier
 from asgi_surface.lifecycle import Action, Kind, Lifecycle, State
 
@@ -26,6 +28,12 @@ _MESSAGES: Final = {
 
 def _error(code: Code) -> UpstreamError:
     return UpstreamError(code, _MESSAGES[code])
+
+
+def _seen(watch: Watch, frame: Frame) -> Sight:
+    if not frame.raw.isascii():
+        frame.raw.decode()  # SDKs decode strictly and would die on it; msgspec checks no string that it skips
+    return watch.see(frame)
 
 
 class Passage:
@@ -46,12 +54,14 @@ class Passage:
         event_bytes: int,
         output_chars: int,
         eof_ends: bool,
+        gauge: Gauge | None = None,
         request_id: str,
         scrub: Callable[[bytes], bytes] = lambda data: data,
     ) -> None:
         self._watch = watch
         self._framing = framing
         self._splitter = splitter(framing, event_bytes)
+        self._gauge = gauge
         self._chars_left = output_chars
         self._end_of_body = Kind.EOF if eof_ends else Kind.FAULT
         self._request_id = request_id
@@ -63,6 +73,8 @@ class Passage:
         """The tokens used, as far as the upstream said."""
         self.fault: GatewayError | None = None
         """What went wrong, whoever told the client of it."""
+        self.early = False
+        """Whether it went wrong before anything was passed on that says something."""
         self.opening_fault: ErrorFacts | None = None
         """What was wrong, when the very first frame with data was an error or an end: who has sent nothing yet may answer with a true status."""
         self.frames = 0
@@ -120,6 +132,7 @@ class Passage:
 
     def _break_off(self, error: GatewayError) -> bytes:
         self.fault = error
+        self.early = not self.beats
         event, data = self._watch.failure(error, self._request_id)
         return write(self._framing, event, data, first=not self.frames) + closing(self._framing, opened=True)
 
@@ -130,16 +143,22 @@ class Passage:
         """What one whole frame brings the client."""
         if self._life.state > State.DONE:
             return b""
+        broken = self._gauge and self._gauge.weigh(frame)
+        if broken:
+            return self.fail(_error(broken))
         if not frame.data:
             self.frames += not self.closed
             return b"" if self.closed else frame.raw
+        # A frame that may be over the bound is shown to a copy: our error goes on from what the client has got.
+        watch = copy(self._watch) if len(frame.data) > self._chars_left else self._watch
         try:
-            sight = self._see(frame)
+            sight = _seen(watch, frame)
         except ValueError:
             return self.fail(_error(Code.UPSTREAM_BAD_RESPONSE))
         self._chars_left -= sight.chars
         if self._chars_left < 0:
             return self.fail(_error(Code.OUTPUT_TOO_LARGE))
+        self._watch = watch
         action = self._life.step(Kind.START if self._life.state is State.NEW else Kind.PART)
         self.beats += sight.alive
         for signal in sight.signals:
@@ -149,11 +168,6 @@ class Passage:
         raw = self._shown(frame, sight) if sight.signals or sight.event != frame.event else frame.raw
         self.frames += 1
         return raw
-
-    def _see(self, frame: Frame) -> Sight:
-        if not frame.raw.isascii():
-            frame.raw.decode()  # SDKs decode strictly and would die on it; msgspec checks no string that it skips
-        return self._watch.see(frame)
 
     def _note(self, signal: Signal, *, opening: bool) -> None:
         action = self._life.step(signal.kind)

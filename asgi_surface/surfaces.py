@@ -100,6 +100,8 @@ PATHS: Final[dict[str, Row]] = {
     "/v1/messages/count_tokens": Row(MESSAGES, Operation.COUNT_TOKENS),
     "/v1/models": Row(CHAT, Operation.LIST_MODELS, "GET"),
     "/models": Row(CHAT, Operation.LIST_MODELS, "GET", short=True),
+    "/completions": Row(ZED, _GEN, short=True),
+    "/count_tokens": Row(ZED, Operation.COUNT_TOKENS, short=True),
     "/v1beta/models": Row(GEMINI, Operation.LIST_MODELS, "GET"),
 }
 """Every fixed path. The model lists stand here under the surface that asks by default; headers may tell another (`lister`)."""
@@ -115,7 +117,12 @@ _MODELS: Final = re.compile(r"/(v1|v1beta)/models/(.+)", re.DOTALL)
 
 
 def lister(path: str, names: frozenset[str]) -> Surface:
-    """The surface whose model list is asked for. `/v1/models` belongs to three APIs; `names` are the request's header names, lower-case."""
+    """The surface whose model list is asked for. `/v1/models` belongs to three APIs, `/models` to Zed too, whose requests have headers of its own.
+
+    `names` are the request's header names, lower-case.
+    """
+    if path == "/models" and any(name.startswith("x-zed-") for name in names):
+        return ZED
     if path.startswith("/v1beta/") or "x-goog-api-key" in names:
         return GEMINI
     return MESSAGES if "anthropic-version" in names else CHAT

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from msgspec import Raw, structs
-
+from asgi_surface import soundness
 from asgi_surface.codecs.base import Decoder, Encoder, Frames
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
-from asgi_surface.events import KINDS, Cited, Closed, Ending, Event, Fault, Finish, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
+from asgi_surface.events import KINDS, Closed, Event, Fault, Finish, Grew, PartEvent, Start, UsageSeen
 from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, splitter, write
-from asgi_surface.ir import Call, Reasoning, Refusal, Response, Stop, Text, Usage, weightier
+from asgi_surface.gauge import Gauge
+from asgi_surface.ir import Response, Stop, Usage
+from asgi_surface.kept import Kept
 from asgi_surface.lifecycle import Action, Kind, Lifecycle, State
 
 MESSAGES: Final = {
@@ -62,7 +63,7 @@ class Translation:
     surface. `blame` makes the client's error of one that the upstream states.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one argument a seam
         self,
         decoder: Decoder,
         encoder: Encoder,
@@ -72,6 +73,7 @@ class Translation:
         event_bytes: int,
         output_chars: int,
         eof_ends: bool,
+        gauge: Gauge | None = None,
         blame: Callable[[ErrorFacts], UpstreamError],
     ) -> None:
         self._decoder = decoder
@@ -79,18 +81,16 @@ class Translation:
         self._framing = downstream
         self._splitter = splitter(upstream, event_bytes)
         self._sequencer = Sequencer() if encoder.sequential else None
+        self._gauge = gauge
         self._chars_left = output_chars
         self._end_of_body = Kind.EOF if eof_ends else Kind.FAULT
         self._blame = blame
         self._life = Lifecycle()
-        self._open: dict[int, None] = {}
-        self._held: dict[int, Text | Reasoning | Call | Refusal] = {}
-        self._logprobs: Raw | None = None
+        self._kept = Kept()
         self._written = 0
-        self._sequence: str | None = None
-        self.stop: Stop | None = None
         self.usage: Usage | None = None
         self.fault: GatewayError | None = None
+        self.early = False
         self.opening_fault: ErrorFacts | None = None
         self.frames = 0
         self.beats = 0
@@ -107,8 +107,13 @@ class Translation:
 
     @property
     def held(self) -> Response:
-        """The parts of the answer without their words, with what not every surface can say: seals, sources, token entries."""
-        return Response(id=None, model=None, parts=tuple(self._held.values()), logprobs=self._logprobs)
+        """The answer without its words, with what not every surface can say: see `Kept`."""
+        return self._kept.response(self.usage)
+
+    @property
+    def stop(self) -> Stop | None:
+        """The weightiest reason seen of the first answer."""
+        return self._kept.stops.get(0)
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -143,7 +148,12 @@ class Translation:
         self._life.step(Kind.CANCEL)
 
     def _frame(self, frame: Frame) -> bytes:
-        if not frame.data or self.state in (State.FAILED, State.CANCELLED):
+        if self.state in (State.FAILED, State.CANCELLED):
+            return b""
+        broken = self._gauge and self._gauge.weigh(frame)
+        if broken:
+            return self.fail(failure(broken))
+        if not frame.data:
             return b""
         self.frames += 1
         try:
@@ -172,8 +182,7 @@ class Translation:
 
     def _note(self, event: Finish | UsageSeen) -> None:
         if isinstance(event, Finish):
-            self.stop = weightier(self.stop, event.stop)
-            self._sequence = event.sequence or self._sequence
+            self._kept.finish(event)
         else:
             self.usage = event.usage if self.usage is None else self.usage.merged(event.usage)
 
@@ -182,14 +191,14 @@ class Translation:
 
     def _act(self, action: Action, event: Event | None, error: GatewayError) -> bytes:
         """What the table says is to be done."""
-        if action is Action.CLOSE and self.stop is Stop.ERROR:
-            # A model that broke off has not answered, however orderly its stream ended.
-            return self._failed(failure(Code.UPSTREAM_ERROR))
         if action is Action.CLOSE:
-            return self._closed()
+            # However orderly a stream ended: a model that broke off has not answered, and half a call is none.
+            flaw = self._flaw()
+            return self._closed() if flaw is None else self._failed(flaw)
         if action is Action.FAIL:
             return self._failed(error)
         if isinstance(event, Start) and action is Action.OPEN:
+            self._kept.start(event)
             return self._write(self._encoder.open(event, self.usage))
         return self._passed(event) if action is Action.PASS and isinstance(event, PartEvent) else b""
 
@@ -201,15 +210,19 @@ class Translation:
             out.append(self.fail(error))
         return b"".join(out)
 
+    def _flaw(self) -> UpstreamError | None:
+        return soundness.flaw(self.held) if self._kept.finished else failure(Code.UPSTREAM_TRUNCATED)
+
     def _failed(self, error: GatewayError) -> bytes:
         self.fault = error
+        self.early = not self._written
         return self._write(self._encoder.fail(error)) + self._closing()
 
     def _closed(self) -> bytes:
-        end = Ending(Stop.OTHER if self.stop is None else self.stop, self._sequence, self.usage)
+        end = self._kept.ending(self.usage, several=self._encoder.several)
         out: list[bytes] = []
         try:
-            for index in list(self._open):
+            for index in list(self._kept.open):
                 self._part(Closed(index), out)
             out.append(self._write(self._encoder.close(end)))
         except GatewayError as error:
@@ -222,25 +235,12 @@ class Translation:
 
     def _part(self, event: PartEvent, out: list[bytes]) -> None:
         """Adds what the client gets of it to `out`. Raises `GatewayError` when its surface cannot say it."""
-        self._hold(event)
-        if isinstance(event, Opened):
-            self._open[event.index] = None
-        elif isinstance(event, Closed):
-            self._open.pop(event.index, None)
+        self._kept.part(event)
+        if not self._encoder.several and self._kept.choices[event.index]:
+            return
         ready: Iterable[PartEvent] = (event,) if self._sequencer is None else self._sequencer.feed(event)
         for one in ready:
             out.append(self._write(self._encoder.part(one)))  # noqa: PERF401 -- what was written before a failure stays
-
-    def _hold(self, event: PartEvent) -> None:
-        match event:
-            case Opened(index=index, part=part):
-                self._held[index] = part
-            case Sealed(index=index, seal=seal) if index in self._held:
-                self._held[index] = structs.replace(self._held[index], seal=seal)
-            case Cited(index=index, citation=citation) if index in self._held:
-                self._held[index] = structs.replace(self._held[index], citations=(citation,))
-            case Logged(logprobs=logprobs):
-                self._logprobs = logprobs
 
     def _write(self, frames: Frames) -> bytes:
         out = []

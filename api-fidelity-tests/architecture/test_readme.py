@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from asgi_surface import contracts
 from asgi_surface.catalog import build
 from asgi_surface.cli import main
+from asgi_surface.engines import ENGINES
+from asgi_surface.errors import RequestError
 from asgi_surface.lifecycle import TABLE, Kind
-from asgi_surface.surfaces import Feature
+from asgi_surface.planner import plan
+from asgi_surface.surfaces import RESPONSES, Feature
 from asgi_surface.upstream import echo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +34,60 @@ def directives() -> str:
     return "\n".join(line for line in (echo.__doc__ or "").splitlines() if line.startswith("|"))
 
 
+def engines() -> str:
+    lines = ["| engine | where | what | the fact it rests on |", "|---|---|---|---|"]
+    for name, row in ENGINES.items():
+        official = [str(surface) for surface, values in row.values.items() if not values]
+        values = [(str(surface), f"`{key} = {json.dumps(one.value)}`", one.fact) for surface, said in row.values.items() for key, one in said.items()]
+        known = [("answers", note.value, note.fact) for note in row.notes]
+        told = [(", ".join(official), "the official wire", "the surface's SDK")] if official else []
+        called = [(where, f"`{one.value}`", one.fact) for where, one in (("the key's header", row.header), ("every query", row.query)) if one]
+        lines += [f"| {name} | {where} | {what} | {fact} |" for where, what, fact in (*values, *told, *called, *known)]
+    return "\n".join(lines)
+
+
+CONTRACT = [  # what a client asks beside `"model": "m", "input": "hi"`, in the words of the table
+    ("`input`: a text, or up to 64 messages", {"input": [{"role": "user", "content": "hi"}] * 64}),
+    ("`input`: 65 messages", {"input": [{"role": "user", "content": "hi"}] * 65}),
+    ("roles `system`, `developer`, `user`, `assistant`", {"input": [{"role": role, "content": "x"} for role in contracts.ROLES]}),
+    ("another role", {"input": [{"role": "tool", "content": "x"}]}),
+    (
+        "parts `input_text`, `output_text`, `text`",
+        {"input": [{"role": "user", "content": [{"type": kind, "text": "x"} for kind in contracts.PARTS]}]},
+    ),
+    ("another part", {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]}),
+    ("an item that is no message", {"input": [{"type": "item_reference", "id": "i"}]}),
+    ("a further member of a message (`id`, `status` …)", {"input": [{"role": "user", "content": "x", "id": "i"}]}),
+    ("1,000,000 characters of `instructions` and `input`", {"input": "x" * 999_998, "instructions": "xx"}),
+    ("1,000,001 characters", {"input": "x" * 999_999, "instructions": "xx"}),
+    ("`max_output_tokens`: 1", {"max_output_tokens": 1}),
+    ("`max_output_tokens`: 32768", {"max_output_tokens": 32_768}),
+    ("`max_output_tokens`: 0, 32769, 1.0", {"max_output_tokens": 32_769}),
+    ("`temperature`: 0 to 2", {"temperature": 2}),
+    ("`temperature`: 2.1", {"temperature": 2.1}),
+    ("`stream`: true, false", {"stream": True}),
+    ("null for `instructions`, `stream`, `max_output_tokens`, `temperature`", dict.fromkeys(("instructions", "stream", "temperature"))),
+    ("any other field", {"store": False}),
+]
+
+
+def contract() -> str:
+    file = (
+        '[auth]\nmode = "host"\n[providers.p]\nbase_url = "http://127.0.0.1:9"\n[[routes]]\nroute_id = "r"\nupstream_model = "m"\nprovider = "p"\n'
+        'inbound_contract = "responses-bounded-text"\n[[routes.api_bindings]]\nsurface = "openai-responses"\npath = "/r"\nfeatures = ["streaming"]\n'
+    )
+    catalog = build(file)
+    lines = ["| a client asks | answer |", "|---|---|"]
+    for words, members in CONTRACT:
+        try:
+            plan(RESPONSES, json.dumps({"model": "m", "input": "hi"} | members).encode(), catalog)
+        except RequestError as error:
+            lines.append(f"| {words} | {error.status} `{error.code}` at `{error.pointer}` |")
+        else:
+            lines.append(f"| {words} | taken |")
+    return "\n".join(lines)
+
+
 def printed(capsys, *arguments) -> str:
     assert main(["matrix", *arguments]) == 0
     return "```\n" + capsys.readouterr().out.strip() + "\n```"
@@ -37,12 +96,16 @@ def printed(capsys, *arguments) -> str:
 PIPES, FENCE = r"(?:\|.*\n)+", r"```\n(?:.*\n)*?```\n"
 
 
-@pytest.mark.parametrize(("mark", "shape"), [("lifecycle", PIPES), ("echo", PIPES), ("matrix", FENCE), ("verdicts", FENCE)])
+@pytest.mark.parametrize(
+    ("mark", "shape"), [("lifecycle", PIPES), ("echo", PIPES), ("engines", PIPES), ("contract", PIPES), ("matrix", FENCE), ("verdicts", FENCE)]
+)
 def test_generated_parts_are_current(mark, shape, accept, capsys):
     text = README.read_text(encoding="utf-8")
     makers = {
         "lifecycle": lifecycle,
         "echo": directives,
+        "engines": engines,
+        "contract": contract,
         "matrix": lambda: printed(capsys, str(ROOT / "routes.toml")),
         "verdicts": lambda: printed(capsys, "--count"),
     }

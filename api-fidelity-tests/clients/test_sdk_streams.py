@@ -436,7 +436,7 @@ class Gemini:
         return self.read(list(self.client.models.generate_content_stream(**self.request)))
 
     def read(self, chunks):
-        candidates = [candidate for chunk in chunks for candidate in chunk.candidates]
+        candidates = [candidate for chunk in chunks for candidate in chunk.candidates if not candidate.index]
         parts = [part for one in candidates for part in (one.content and one.content.parts) or ()]
         grounded = [one.grounding_metadata for one in candidates if one.grounding_metadata]
         return Heard(

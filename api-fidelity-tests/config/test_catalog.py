@@ -77,6 +77,8 @@ provider = "up"
 tolerate = ["foreign-seals"]
 profiles = ["qwen-code"]
 limits = {{ idle_seconds = 30.5 }}
+context_tokens = 200_000
+max_output_tokens = 8_192
 
 [[routes.api_bindings]]
 surface = "openai-chat-completions"
@@ -267,11 +269,11 @@ def test_an_unknown_name_has_no_candidates():
 
 
 def test_model_lists_show_names_in_the_files_order_and_no_globs(catalog):
-    both = ("generate", "count-tokens")
+    both, tools, sizes = ("generate", "count-tokens"), {Feature.STREAMING, Feature.TOOLS}, {"context_tokens": 200_000, "max_output_tokens": 8_192}
     assert catalog.entries() == (
-        ModelEntry("big", "up", both),
-        ModelEntry("plain", "echo", ("generate",)),
-        ModelEntry("smart", "echo", both),
+        ModelEntry("big", "up", both, surface=CHAT, features=tools, **sizes),
+        ModelEntry("plain", "echo", ("generate",), surface=CHAT),
+        ModelEntry("smart", "echo", both, surface=CHAT),
     )
 
 
@@ -366,7 +368,7 @@ def test_the_shipped_file_works_as_it_is():
 
 
 def test_every_service_of_the_readme_has_a_block():
-    assert set(blocks()) == {"openai", "anthropic", "gemini", "azure", "openrouter", "deepseek", "vllm", "sglang", "ollama"}
+    assert set(blocks()) == {"openai", "anthropic", "gemini", "azure", "openrouter", "deepseek", "zed", "vllm", "sglang", "ollama"}
 
 
 @pytest.mark.parametrize("name", sorted(blocks()))

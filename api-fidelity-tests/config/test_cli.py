@@ -64,9 +64,9 @@ features = ["streaming"]
 """
 
 MATRIX = """\
-route         openai-chat-completions  openai-responses             anthropic-messages           gemini-generate-content
-chat          native                   via openai-chat-completions  via openai-chat-completions  no converter
-cloud:gemini  no converter             no converter                 no converter                 native
+route         openai-chat-completions  openai-responses             anthropic-messages           gemini-generate-content  zed-completions
+chat          native                   via openai-chat-completions  via openai-chat-completions  no converter             as x_ai
+cloud:gemini  no converter             no converter                 no converter                 native                   as google
 """
 
 

@@ -140,7 +140,7 @@ def test_old_keys_are_known_on_providers_and_bindings_too():
 
 
 def test_the_limits_of_the_file_are_those_of_a_plan():
-    assert LimitTable.__struct_fields__ == Limits.__struct_fields__
+    assert (*LimitTable.__struct_fields__, "events", "line_bytes") == Limits.__struct_fields__  # these two only contracts set
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from asgi_surface.codecs.base import Alias, Dialect, Lowered, Target
 from asgi_surface.codecs.chat.lift import lift
@@ -286,6 +287,28 @@ def test_effort_in_the_dialect_s_words(effort: Effort, dialect: dict[str, Any], 
     assert {name: value for name, value in body(effort=effort, to=target(**dialect)).items() if name not in {"model", "messages"}} == members
 
 
+def test_the_words_are_the_sdk_s() -> None:
+    asked = get_type_hints(CompletionCreateParamsBase)
+    efforts, verbosities = (get_args(get_args(asked[name])[0]) for name in ("reasoning_effort", "verbosity"))
+    assert [body(effort=Effort(word))["reasoning_effort"] for word in efforts] == [*efforts]
+    assert [body(settings=Settings(verbosity=word))["verbosity"] for word in verbosities] == [*verbosities]
+    assert {"minimal", "xhigh"} < {*efforts}
+    assert "low" in verbosities
+
+
+@pytest.mark.parametrize(
+    ("wish", "pointer"),
+    [
+        ({"effort": Effort("ultra", at="/output_config/effort")}, "/output_config/effort"),
+        ({"settings": Settings(verbosity="wordy", at={"verbosity": "/text/verbosity"})}, "/text/verbosity"),
+    ],
+)
+def test_a_word_that_the_surface_does_not_have_is_refused(wish: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        body(**wish)
+    assert caught.value.pointer == pointer
+
+
 def test_a_budget_without_words_for_it_is_refused() -> None:
     with pytest.raises(RequestError) as caught:
         body(effort=Effort(budget=1, at="/thinking"), to=target(reasoning_budgets={}))
@@ -303,6 +326,21 @@ FORMATS = [
         {"type": "json_schema", "json_schema": {"name": "p", "description": "d", "schema": msgspec.json.decode(CLOSED)}},
     ),
 ]
+
+
+def emulated(to: Target, **request: Any) -> list[tuple[str, str]]:
+    return [(mention.construct, mention.pointer) for mention in lower(Request(**{"turns": (HI,)} | request), to).emulated]
+
+
+@pytest.mark.parametrize(("format_", "named"), [(Format(OPEN, at="/f"), True), (Format(CLOSED), False), (Format(OPEN, strict=False), False)])
+def test_a_schema_that_cannot_be_enforced_is_named(format_: Format, named: bool) -> None:
+    assert emulated(target(), format=format_) == ([("format:strict", "/f")] if named else [])
+
+
+@pytest.mark.parametrize(("role", "named"), [(Role.DEVELOPER, []), (Role.SYSTEM, [("role:system", "/s")])])
+def test_an_instruction_in_another_role_is_named(role: Role, named: list[tuple[str, str]]) -> None:
+    turn = Turn(role, (Text("S"),), "/s")
+    assert emulated(target(instruction_role="developer"), turns=(turn, HI)) == named
 
 
 @pytest.mark.parametrize(("format_", "member"), FORMATS)

@@ -1,6 +1,7 @@
 """The corpus of conversions: what a client asks, what is sent, what the upstream answers, what the client gets; each case guards against one fault.
 
-`--accept` writes what is sent and what the client gets; the diff is reviewed. A refused case has neither: it never reaches an upstream.
+`--accept` writes what is sent and what the client gets; the diff is reviewed. A refused case has neither: it never reaches an upstream. What the
+upstream answers, and what the client gets, is a document (`.json`) or a stream (`.sse`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from asgi_surface.verdicts import Verdict
 CORPUS = Path(__file__).parents[1] / "corpus"
 SURFACES = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES, "gemini": GEMINI}
 PATHS = {CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages", GEMINI: "/v1beta/models/m:generateContent"}
+STREAM = ":streamGenerateContent?alt=sse"  # elsewhere the body asks for it
 PAIRS = [f"{client}--{upstream}" for client, upstream in itertools.permutations(SURFACES, 2)]
 CASES = sorted(path.parent for pair in PAIRS for path in (CORPUS / pair).glob("*/case.toml"))
 LOSSES = ("emulated", "advisory", "refused", "tolerated")
@@ -59,31 +61,38 @@ def run(gateway, upstream, ask, monkeypatch):
         features = sorted(CARRIES[surface] - {Feature.BACKGROUND} - set(known.get("without", ())))
         binding = [f"tolerate = {json.dumps(known['tolerate'])}"] if tolerate and "tolerate" in known else []
         binding += [f"dialect.{name} = {json.dumps(value)}" for name, value in known.get("dialect", {}).items()]
-        said = case / "upstream.json"
-        app = upstream([json.dumps(json.loads(said.read_text())).encode()] if said.exists() else [])
+        said = {file.suffix: file.read_bytes() for file in case.glob("upstream.*")}
+        app = upstream([json.dumps(json.loads(body)).encode() if suffix == ".json" else body for suffix, body in said.items()])
         door = gateway(app, surface, features=features, binding="\n".join(binding) + "\n")
-        return ask(door, PATHS[client], json.loads((case / "request.json").read_text())), app
+        path = PATHS[client].replace(":generateContent", STREAM) if known.get("stream") else PATHS[client]
+        return ask(door, path, json.loads((case / "request.json").read_text())), app
 
     return once
 
 
 def _client(reply):
-    """The client's answer, without the id that the gateway gave to the request."""
-    return json.loads(reply.body.decode().replace(reply.headers["x-surface-request-id"], "REQUEST"))
+    """The client's answer by the name of its file, without the id that the gateway gave to the request."""
+    body = reply.body.decode().replace(reply.headers["x-surface-request-id"], "REQUEST")
+    return {"client.sse": body} if reply.headers["content-type"].startswith("text/event-stream") else {"client.json": _pretty(json.loads(body))}
+
+
+def _pretty(document):
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("case", CASES, ids=names)
-def test_corpus(run, accept, case):
+def test_corpus(run, accept, records, case):
     known = facts(case)
     reply, app = run(case, tolerate=True)
-    sent = {"sent.json": app.calls[0].json} if app.calls else {}
-    for name, found in (sent | {"client.json": _client(reply)}).items():
+    sent = {"sent.json": _pretty(app.calls[0].json)} if app.calls else {}
+    for name, found in (sent | _client(reply)).items():
         if accept:  # pragma: no cover -- rewrites the file, by hand
-            (case / name).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-        assert found == json.loads((case / name).read_text())
+            (case / name).write_text(found)
+        assert found == (case / name).read_text()
     assert len(app.calls) == (known["verdict"] != "refused")
     assert reply.status == known.get("status", 400 if known["verdict"] == "refused" else 200)
-    assert reply.headers.get("x-surface-dropped") == known.get("dropped")
+    dropped = ",".join(records[0].dropped) if known.get("stream") else reply.headers.get("x-surface-dropped")
+    assert (dropped or None) == known.get("dropped")
 
 
 def _place(error):

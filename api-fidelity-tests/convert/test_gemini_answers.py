@@ -14,7 +14,7 @@ from asgi_surface.codecs.base import Alias, Context
 from asgi_surface.codecs.gemini.read import read
 from asgi_surface.codecs.gemini.stream import STOPS
 from asgi_surface.codecs.gemini.verdicts import ROWS
-from asgi_surface.codecs.gemini.write import REASONS, write
+from asgi_surface.codecs.gemini.write import REASONS, unsaid, write
 from asgi_surface.surfaces import GEMINI, MESSAGES
 
 CONTEXT = Context(
@@ -109,28 +109,94 @@ def test_an_answer_whose_text_calls_or_finish_cannot_be_read_is_none(body):
         heard(body)
 
 
-def test_the_first_candidate_answers():
-    body = {"candidates": [{"index": 1, "finishReason": "STOP"}, answer({"text": "a"})["candidates"][0]]}
-    found = heard({**body, "responseId": "r1", "modelVersion": "m1", "createTime": "2026-02-15T07:50:37.854117Z"})
-    assert (found.parts, found.unread) == ((ir.Text("a"),), ("answer:candidates",))
+def test_who_answers_and_when_is_read():
+    body = {**answer({"text": "a"}), "responseId": "r1", "modelVersion": "m1", "createTime": "2026-02-15T07:50:37.854117Z"}
+    found = heard(body)
     assert (found.id, found.model, found.created) == ("r1", "m1", 1771141837)
     assert heard({**body, "createTime": "soon"}).created is None
 
 
+def several(*candidates):
+    return {"candidates": [{**answer(*parts)["candidates"][0], **more} for parts, more in candidates]}
+
+
+def test_every_candidate_is_an_answer():
+    logged = {"chosenCandidates": [{"token": "b", "logProbability": -1}]}
+    found = heard(
+        several(
+            ([{"text": "b"}, {"functionCall": {"name": "f"}}, {"hologram": 1}], {"index": 1, "logprobsResult": logged}),
+            ([{"text": "a"}, {"hologram": 1}], {"groundingMetadata": {"groundingChunks": [{"web": {"uri": "u"}}]}}),
+            ([], {"index": 2, "finishReason": "MAX_TOKENS"}),
+        )
+    )
+    assert (found.parts, found.stop, found.logprobs) == ((ir.Text("a", citations=(ir.Citation("u"),)),), ir.Stop.END, None)
+    second, third = found.more
+    assert (second.parts, second.stop) == ((ir.Text("b"), ir.Call("call_0", "f", "{}", minted=True)), ir.Stop.TOOLS)
+    assert b'"token":"b"' in bytes(second.logprobs)
+    assert third == ir.Alternative(stop=ir.Stop.LENGTH)
+    assert found.unread == ("answer:part",)
+
+
+def test_one_unfinished_candidate_is_no_answer():
+    with pytest.raises(ValueError, match="not finished"):
+        heard(several(([{"text": "a"}], {}), ([{"text": "b"}], {"index": 1, "finishReason": None})))
+
+
+LOST = [
+    ({}, {"finishMessage": "m"}, ["answer:finishMessage"]),
+    ({}, {"tokenCount": 3, "avgLogprobs": -0.1}, ["answer:tokenCount", "answer:avgLogprobs"]),
+    ({}, {"safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}]}, ["answer:safetyRatings"]),
+    ({}, {"finishMessage": "", "tokenCount": 0, "avgLogprobs": None, "safetyRatings": [], "urlContextMetadata": {}}, []),
+    ({"modelStatus": {"modelStage": "LEGACY"}}, {}, ["answer:modelStatus"]),
+    ({"promptFeedback": {"safetyRatings": [{"blocked": False}]}}, {}, ["answer:promptFeedback.safetyRatings"]),
+    ({"promptFeedback": {}, "modelStatus": None, "usageMetadata": {"trafficType": "TRAFFIC_TYPE_UNSPECIFIED"}}, {}, []),
+]
+
+
+@pytest.mark.parametrize(("top", "more", "unread"), LOST)
+def test_what_an_answer_says_beyond_is_named(top, more, unread):
+    assert list(heard({**answer({"text": "a"}, **more), **top}).unread) == unread
+
+
+def test_what_is_said_of_a_blocked_prompt_is_named():
+    feedback = {"blockReason": "MODEL_ARMOR", "blockReasonMessage": "m", "safetyRatings": [{"blocked": True}]}
+    assert heard({"promptFeedback": feedback}).unread == ("answer:promptFeedback.blockReasonMessage", "answer:promptFeedback.safetyRatings")
+
+
+def by_modality(**counts):
+    return [{"modality": modality, "tokenCount": count} for modality, count in counts.items()]
+
+
 @pytest.mark.parametrize(
-    ("said", "usage"),
+    ("said", "usage", "unread"),
     [
-        ({"promptTokenCount": 3, "candidatesTokenCount": 2, "thoughtsTokenCount": 5, "totalTokenCount": 10}, ir.Usage(3, 7, reasoning=5)),
-        ({"promptTokenCount": 10, "toolUsePromptTokenCount": 73, "cachedContentTokenCount": 4}, ir.Usage(83, cached=4)),
-        ({"trafficType": "ON_DEMAND"}, None),
-        (None, None),
+        ({"promptTokenCount": 3, "candidatesTokenCount": 2, "thoughtsTokenCount": 5, "totalTokenCount": 10}, ir.Usage(3, 7, reasoning=5), ()),
+        ({"promptTokenCount": 10, "toolUsePromptTokenCount": 73, "cachedContentTokenCount": 4}, ir.Usage(83, cached=4), ()),
+        ({"trafficType": "ON_DEMAND"}, None, ("usage:trafficType",)),
+        (None, None, ()),
+        ({"promptTokensDetails": by_modality(AUDIO=5), "candidatesTokensDetails": by_modality(AUDIO=7)}, ir.Usage(audio_input=5, audio_output=7), ()),
+        ({"promptTokensDetails": [{"modality": "audio"}, {"modality": "TEXT"}, {"modality": "TEXT", "tokenCount": 0}]}, ir.Usage(audio_input=0), ()),
+        (
+            {"promptTokensDetails": by_modality(TEXT=2, AUDIO=5), "candidatesTokensDetails": by_modality(IMAGE=1)},
+            ir.Usage(audio_input=5),
+            ("usage:promptTokensDetails", "usage:candidatesTokensDetails"),
+        ),
+        (
+            {"promptTokenCount": 1, "cacheTokensDetails": by_modality(AUDIO=1), "toolUsePromptTokensDetails": by_modality(TEXT=1)},
+            ir.Usage(1),
+            ("usage:cacheTokensDetails", "usage:toolUsePromptTokensDetails"),
+        ),
+        ({"promptTokenCount": 1, "promptTokensDetails": 7, "candidatesTokensDetails": [7, {"modality": 7}]}, ir.Usage(1), ()),
     ],
 )
-def test_usage_is_read(said, usage):
-    assert heard({**answer({"text": "a"}), "usageMetadata": said}).usage == usage
+def test_usage_is_read(said, usage, unread):
+    found = heard({**answer({"text": "a"}), "usageMetadata": said})
+    assert (found.usage, found.unread) == (usage, unread)
 
 
 WEB = {"groundingChunks": [{"web": {"uri": "u1", "title": "t1"}}, {"maps": {"uri": "u2"}}, {"web": {"title": "no address"}}, {}]}
+CHUNKS = "answer:groundingMetadata.groundingChunks"
+RECITED = "answer:citationMetadata.citations"
 CITATIONS = [
     (
         {
@@ -140,25 +206,49 @@ CITATIONS = [
             }
         },
         (ir.Citation("u1", "t1", 1, 2), ir.Citation("u2")),
-        (),
+        (CHUNKS,),
     ),
     (
         {
             "groundingMetadata": {
-                "groundingSupports": [{"segment": {"endIndex": 2}, "groundingChunkIndices": [0]}],
+                "groundingSupports": [{"segment": {"endIndex": 2}, "groundingChunkIndices": [0]}, {"groundingChunkIndices": 0}],
                 "groundingChunks": WEB["groundingChunks"][:1],
             }
         },
         (ir.Citation("u1", "t1", 0, 1),),
         (),
     ),
-    ({"citationMetadata": {"citations": [{"uri": "u3", "startIndex": 2, "endIndex": 4}, {"license": "x"}]}}, (ir.Citation("u3", "", 1, 3),), ()),
+    (
+        {"citationMetadata": {"citations": [{"uri": "u3", "startIndex": 2, "endIndex": 4, "license": ""}]}},
+        (ir.Citation("u3", "", 1, 3),),
+        (),
+    ),
+    ({"citationMetadata": {"citations": [{"uri": "u3", "license": "x"}]}}, (ir.Citation("u3"),), (RECITED,)),
+    ({"citationMetadata": {"citations": [{"title": "no address"}]}}, (), (RECITED,)),
+    (
+        {
+            "groundingMetadata": {
+                "groundingChunks": [{"web": {"uri": "u1", "domain": "d"}}],
+                "groundingSupports": [{"confidenceScores": [0.5]}],
+                "webSearchQueries": ["q"],
+                "searchEntryPoint": {"renderedContent": "h"},
+                "retrievalMetadata": {},
+            }
+        },
+        (ir.Citation("u1"),),
+        (
+            "answer:groundingMetadata.webSearchQueries",
+            "answer:groundingMetadata.searchEntryPoint",
+            CHUNKS,
+            "answer:groundingMetadata.groundingSupports",
+        ),
+    ),
     (
         {"groundingMetadata": {"webSearchQueries": ["q"]}, "urlContextMetadata": {"a": 1}, "continuationToken": "t"},
         (),
-        ("answer:groundingMetadata", "answer:urlContextMetadata", "answer:continuationToken"),
+        ("answer:groundingMetadata.webSearchQueries", "answer:urlContextMetadata", "answer:continuationToken"),
     ),
-    ({"groundingMetadata": {}}, (), ()),
+    ({"groundingMetadata": {}, "citationMetadata": {"citations": None}}, (), ()),
 ]
 
 
@@ -168,8 +258,15 @@ def test_sources_become_citations_counted_in_characters(metadata, citations, unr
     assert (found.parts[1], found.unread) == (ir.Text("éab", citations=citations), unread)
 
 
+def test_every_member_of_the_sdks_grounding_is_a_source_or_named():
+    for field in types.GroundingMetadata.model_fields.values():
+        said = [{"web": {"uri": "u", "domain": "d"}}] if field.alias == "groundingChunks" else [{"confidenceScores": [1]}]
+        assert heard(answer({"text": "a"}, groundingMetadata={field.alias: said})).unread == (f"answer:groundingMetadata.{field.alias}",)
+
+
 def test_sources_without_text_are_not_read():
-    assert heard(answer(groundingMetadata=WEB)).unread == ("answer:groundingMetadata",)
+    assert heard(answer(groundingMetadata=WEB)).unread == (CHUNKS,)
+    assert heard(answer(citationMetadata={"citations": [{"uri": "u"}]})).unread == (RECITED,)
 
 
 def test_log_probabilities_are_read():
@@ -184,7 +281,15 @@ def test_log_probabilities_are_read():
         },
         {"token": "a", "logprob": -2, "bytes": [97], "top_logprobs": []},
     ]
-    assert heard(answer(logprobsResult={"odd": 1})).unread == ("answer:logprobsResult",)
+    assert found.unread == ("answer:logprobsResult.tokenId",)
+    summed = heard(answer(logprobsResult={"chosenCandidates": chosen[1:], "logProbabilitySum": -2.0}))
+    assert summed.unread == ("answer:logprobsResult.logProbabilitySum",)
+
+
+@pytest.mark.parametrize(("said", "unread"), [({}, ()), (None, ()), ({"chosenCandidates": [{}]}, ("answer:logprobsResult.other",))])
+def test_log_probabilities_of_nothing_are_none(said, unread):
+    found = heard(answer({"text": "a"}, logprobsResult=said))
+    assert (found.logprobs, found.unread) == (None, unread)
 
 
 # -- writing
@@ -213,6 +318,26 @@ def test_ids_and_usage_are_the_upstreams():
     assert written(usage=ir.Usage(output=3))["usageMetadata"] == {"candidatesTokenCount": 3}
 
 
+def test_tokens_of_sound_are_the_only_modality_that_is_known():
+    assert written(usage=ir.Usage(audio_input=5, audio_output=7))["usageMetadata"] == {
+        "promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 5}],
+        "candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 7}],
+    }
+
+
+def test_every_answer_is_a_candidate():
+    logged = Raw(b'[{"token":"b","logprob":-1,"bytes":[98],"top_logprobs":[]}]')
+    more = (
+        ir.Alternative(parts=(ir.Text("b", citations=(ir.Citation("u", "", 0, 1),)),), stop=ir.Stop.LENGTH, logprobs=logged),
+        ir.Alternative(parts=(ir.Call("c", "f", "{}"),), stop=ir.Stop.TOOLS),
+    )
+    first, second, third = written(ir.Text("a"), more=more)["candidates"]
+    assert first == {"content": {"role": "model", "parts": [{"text": "a"}]}, "finishReason": "STOP", "index": 0}
+    assert (second["index"], second["finishReason"], second["content"]["parts"]) == (1, "MAX_TOKENS", [{"text": "b"}])
+    assert (second["groundingMetadata"]["groundingChunks"], len(second["logprobsResult"]["chosenCandidates"])) == ([{"web": {"uri": "u"}}], 1)
+    assert (third["index"], third["finishReason"], list(third)) == (2, "STOP", ["content", "finishReason", "index"])
+
+
 def said(*parts, **more):
     candidate = written(*parts, **more)["candidates"][0]
     return candidate["content"].get("parts", []), candidate["finishReason"]
@@ -231,6 +356,7 @@ WRITTEN = [
     ((ir.Reasoning("", SIGNATURE),), [{"text": "", "thought": True, "thoughtSignature": ENVELOPE}]),
     ((ir.Call("call_0", "al_1", "", seal=SIGNATURE, minted=True),), [{"functionCall": {"name": "al 1", "args": {}}, "thoughtSignature": ENVELOPE}]),
     ((ir.Text("a"), ir.Image(ir.Link("https://x"))), [{"text": "a"}]),
+    ((ir.Call("c", "p", "*** Begin", ir.Form.CUSTOM),), [{"functionCall": {"id": "c", "name": "p", "args": {"input": "*** Begin"}}}]),
 ]
 
 
@@ -251,11 +377,48 @@ def test_a_refusal_is_words_and_the_reason_stays_the_upstream_s():
     assert said(ir.Refusal("no"), stop=ir.Stop.LENGTH) == ([{"text": "no"}], "MAX_TOKENS")
 
 
-@pytest.mark.parametrize("arguments", ['{"a":', "[1]"])
-def test_a_call_whose_arguments_are_no_object_is_not_said(arguments):
-    call = ir.Call("c", "f", arguments)
-    assert said(ir.Text("a"), call, stop=ir.Stop.TOOLS) == ([{"text": "a"}], "MALFORMED_FUNCTION_CALL")
-    assert said(call, stop=ir.Stop.LENGTH) == ([], "MAX_TOKENS")
+HALF = ir.Call("c", "f", '{"a":')
+BARE = ir.Call("c", "f", "")
+CUT = {
+    "half a call": ((ir.Text("a"), HALF), ["text"], True),
+    "no object": ((ir.Call("c", "f", "[1]"),), [], True),
+    "a call that had only begun": ((ir.Text("a"), BARE, ir.Search("s", "q")), ["text"], True),
+    "a call without arguments before another part": ((BARE, ir.Text("a")), ["functionCall", "text"], False),
+    "whole calls": ((ir.Call("c", "f", "{}"),), ["functionCall"], False),
+    "nothing": ((), [], False),
+}
+
+
+@pytest.mark.parametrize(("parts", "kinds", "lost"), CUT.values(), ids=CUT)
+@pytest.mark.parametrize("stop", [ir.Stop.LENGTH, ir.Stop.FILTER, ir.Stop.OTHER])
+def test_half_a_call_of_an_answer_that_was_cut_is_left_out_and_counted(parts, kinds, lost, stop):
+    told, reason = said(*parts, stop=stop)
+    assert ([next(iter(part)) for part in told], reason) == (kinds, REASONS[stop])
+    assert unsaid(response(*parts, stop=stop), CONTEXT) == ({"answer:half_call"} if lost else set())
+    further = ir.Alternative(parts=parts, stop=stop)
+    assert unsaid(response(more=(further,)), CONTEXT) == ({"answer:half_call"} if lost else set())
+
+
+def test_a_call_without_arguments_of_an_answer_that_was_not_cut_is_whole():
+    assert said(BARE, stop=ir.Stop.TOOLS) == ([{"functionCall": {"id": "c", "name": "f", "args": {}}}], "STOP")
+    assert unsaid(response(BARE, stop=ir.Stop.TOOLS), CONTEXT) == set()
+
+
+LOGGED = Raw(b'[{"token":"a","logprob":-1,"bytes":[97],"top_logprobs":[]}]')
+UNSAID = [
+    (response(stop_sequence="x"), {"answer:stop_sequence"}),
+    (response(service_tier="flex"), {"answer:service_tier"}),
+    (response(usage=ir.Usage(cache_write=1)), {"usage:cache_write"}),
+    (response(usage=ir.Usage(audio_input=1, cache_write=0)), set()),
+    (response(ir.Text("a", citations=(ir.Citation("u"),)), ir.Reasoning("T", SIGNATURE), logprobs=LOGGED), set()),
+    (response(more=(ir.Alternative(),)), set()),
+    (response(ir.Text("a"), logprobs=Raw(b'[{"odd": 1}]')), {"answer:logprobs"}),
+]
+
+
+@pytest.mark.parametrize(("given_response", "names"), UNSAID)
+def test_what_has_no_place_is_counted(given_response, names):
+    assert unsaid(given_response, CONTEXT) == names
 
 
 def test_citations_are_written_in_bytes_of_the_part_they_stand_in():
@@ -265,10 +428,31 @@ def test_citations_are_written_in_bytes_of_the_part_they_stand_in():
         "groundingChunks": [{"web": {"uri": "u1", "title": "t1"}}, {"web": {"uri": "u2"}}],
         "groundingSupports": [
             {"segment": {"partIndex": 2, "startIndex": 2, "endIndex": 3, "text": "a"}, "groundingChunkIndices": [0]},
+            {"segment": {"partIndex": 2, "startIndex": 0, "endIndex": 3, "text": "éa"}, "groundingChunkIndices": [1]},
             {"segment": {"partIndex": 2, "startIndex": 0, "endIndex": 2, "text": "é"}, "groundingChunkIndices": [0]},
         ],
     }
-    assert "groundingSupports" not in written(ir.Text("a", citations=(ir.Citation("u"),)))["candidates"][0]["groundingMetadata"]
+    assert "groundingSupports" not in written(ir.Text("", citations=(ir.Citation("u"),)))["candidates"][0]["groundingMetadata"]
+
+
+def test_searches_are_written_with_what_they_found():
+    searches = (
+        ir.Search("s1", "q1", (ir.Citation("u1", "t1"), ir.Citation("u2"))),
+        ir.Search("s2", "q2", (ir.Citation("u3"),), failed=True),
+        ir.Search("s3", "q3", (ir.Citation("u2"),)),
+    )
+    text = ir.Text("ab", citations=(ir.Citation("u2", "", 0, 1), ir.Citation("u4", "", 1, 2)))
+    candidate = written(ir.Reasoning("", SIGNATURE), *searches[:2], text, searches[2])["candidates"][0]
+    assert candidate["content"]["parts"] == [{"text": "ab", "thoughtSignature": ENVELOPE}]
+    assert candidate["groundingMetadata"] == {
+        "webSearchQueries": ["q1", "q2", "q3"],
+        "groundingChunks": [{"web": {"uri": "u1", "title": "t1"}}, {"web": {"uri": "u2"}}, {"web": {"uri": "u4"}}],
+        "groundingSupports": [
+            {"segment": {"partIndex": 0, "startIndex": 0, "endIndex": 1, "text": "a"}, "groundingChunkIndices": [1]},
+            {"segment": {"partIndex": 0, "startIndex": 1, "endIndex": 2, "text": "b"}, "groundingChunkIndices": [2]},
+        ],
+    }
+    assert written(searches[1])["candidates"][0]["groundingMetadata"] == {"webSearchQueries": ["q2"]}
 
 
 def test_log_probabilities_are_written():
@@ -284,15 +468,24 @@ tokens = words.map(lambda token: ir.Seal(token, ir.SealKind.SIGNATURE, MESSAGES)
 objects = st.dictionaries(words, st.integers() | words, max_size=2).map(json.dumps)
 
 
+LOGGED_TOP = {"token": "é", "logprob": -0.5, "bytes": [195, 169]}
+LOGPROBS = Raw(json.dumps([{**LOGGED_TOP, "top_logprobs": [LOGGED_TOP]}], ensure_ascii=False, separators=(",", ":")).encode())
+COUNTED = st.builds(
+    lambda read, said, thought, cached, heard, spoken: ir.Usage(read, said + thought, cached, None, thought, heard, spoken),
+    *[st.integers(0, 99)] * 4,
+    *[st.none() | st.integers(0, 99)] * 2,
+)
+
+
 @st.composite
 def cited_texts(draw):
     text = draw(words)
-    spans = draw(st.lists(st.tuples(words, st.integers(0, len(text)), st.integers(0, len(text))), max_size=2))
-    return ir.Text(text, citations=tuple(ir.Citation(url, "", min(start, end), max(start, end)) for url, start, end in spans))
+    spans = draw(st.lists(st.none() | st.tuples(st.integers(0, len(text)), st.integers(0, len(text))), max_size=2))
+    return ir.Text(text, citations=tuple(ir.Citation(draw(words), "", *([] if span is None else sorted(span))) for span in spans))
 
 
 @st.composite
-def responses(draw):
+def alternatives(draw):
     said = draw(
         st.lists(
             st.builds(ir.Reasoning, words, st.none() | tokens).map(lambda part: (part,))
@@ -304,30 +497,35 @@ def responses(draw):
     )
     parts = tuple(part for group in said for part in group)
     calls = any(isinstance(part, ir.Call) for part in parts)
-    entry = {"token": "é", "logprob": -0.5, "bytes": [195, 169]}
+    stop = ir.Stop.TOOLS if calls else draw(st.sampled_from([ir.Stop.END, ir.Stop.LENGTH, ir.Stop.FILTER, ir.Stop.OTHER]))
+    return ir.Alternative(parts=parts, stop=stop, logprobs=draw(st.sampled_from([None, LOGPROBS])))
+
+
+@st.composite
+def responses(draw):
+    first, *more = draw(st.lists(alternatives(), min_size=1, max_size=3))
     return ir.Response(
         id=draw(st.none() | words),
         model=draw(words),
-        parts=parts,
-        stop=ir.Stop.TOOLS if calls else draw(st.sampled_from([ir.Stop.END, ir.Stop.LENGTH, ir.Stop.FILTER, ir.Stop.OTHER])),
-        usage=draw(
-            st.none()
-            | st.builds(lambda read, said, thought, cached: ir.Usage(read, said + thought, cached, None, thought), *[st.integers(0, 99)] * 4)
-        ),
-        logprobs=draw(
-            st.sampled_from([None, Raw(json.dumps([{**entry, "top_logprobs": [entry]}], ensure_ascii=False, separators=(",", ":")).encode())])
-        ),
+        parts=first.parts,
+        stop=first.stop,
+        logprobs=first.logprobs,
+        usage=draw(st.none() | COUNTED),
+        more=tuple(more),
     )
 
 
 def enclosed(part):
-    """The part as a client sees it: its token in an envelope."""
-    token = getattr(part, "seal", None)
-    return part if token is None else structs.replace(part, seal=seal(seals.wrap(token, "anthropic")))
+    """The part as a client sees it: its token in an envelope, and its sources with the place that they have in Gemini: at least all of the text."""
+    if isinstance(part, ir.Text):
+        spans = [citation if citation.start is not None else structs.replace(citation, start=0, end=len(part.text)) for citation in part.citations]
+        return structs.replace(part, citations=tuple(spans))
+    return part if part.seal is None else structs.replace(part, seal=seal(seals.wrap(part.seal, "anthropic")))
 
 
 @bounded(max_examples=50)
 @given(responses())
 def test_read_undoes_write(given_response):
     found = read(write(given_response, structs.replace(CONTEXT, aliases={})))
-    assert found == structs.replace(given_response, parts=tuple(map(enclosed, given_response.parts)))
+    more = tuple(structs.replace(one, parts=tuple(map(enclosed, one.parts))) for one in given_response.more)
+    assert found == structs.replace(given_response, parts=tuple(map(enclosed, given_response.parts)), more=more)

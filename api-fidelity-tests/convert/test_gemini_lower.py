@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from google.genai import types
 from hypothesis import given
 from hypothesis import settings as bounded
 from hypothesis import strategies as st
@@ -280,22 +281,29 @@ def test_one_call_at_a_time_is_met_where_none_can_be_made():
 
 
 EFFORTS = [
-    (ir.Effort(word="high"), {}, {"thinkingLevel": "HIGH"}),
-    (ir.Effort(word="max", summary="detailed"), {}, {"thinkingLevel": "XHIGH", "includeThoughts": True}),
-    (ir.Effort(word="none"), {}, {"thinkingBudget": 0}),
-    (ir.Effort(off=True, summary="omitted"), {}, {"thinkingBudget": 0, "includeThoughts": False}),
-    (ir.Effort(budget=2048, summary="auto"), {}, {"thinkingBudget": 2048, "includeThoughts": True}),
-    (ir.Effort(adaptive=True), {}, {"thinkingBudget": -1}),
-    (ir.Effort(adaptive=True, word="low"), {}, {"thinkingLevel": "LOW"}),
-    (ir.Effort(word="medium"), {"reasoning_style": "budget"}, {"thinkingBudget": 8192}),
-    (ir.Effort(word="xhigh"), {"reasoning_style": "budget"}, {"thinkingBudget": 24576}),
-    (ir.Effort(word="xhigh"), {"reasoning_style": "budget", "reasoning_budgets": {"xhigh": 5}}, {"thinkingBudget": 5}),
+    (ir.Effort(word="high"), {}, {"thinkingLevel": "HIGH"}, False),
+    (ir.Effort(word="minimal"), {}, {"thinkingLevel": "MINIMAL"}, False),
+    (ir.Effort(word="max", summary="detailed"), {}, {"thinkingLevel": "XHIGH", "includeThoughts": True}, True),
+    (ir.Effort(word="none"), {}, {"thinkingBudget": 0}, False),
+    (ir.Effort(word="none"), {"reasoning_style": "budget"}, {"thinkingBudget": 0}, False),
+    (ir.Effort(off=True, summary="omitted"), {}, {"thinkingBudget": 0, "includeThoughts": False}, False),
+    (ir.Effort(off=True, word="low"), {}, {"thinkingBudget": 0}, True),
+    (ir.Effort(budget=2048, summary="auto"), {}, {"thinkingBudget": 2048, "includeThoughts": True}, False),
+    (ir.Effort(budget=2048, word="low"), {}, {"thinkingBudget": 2048}, True),
+    (ir.Effort(adaptive=True), {}, {"thinkingBudget": -1}, False),
+    (ir.Effort(adaptive=True, word="low"), {}, {"thinkingLevel": "LOW"}, False),
+    (ir.Effort(word="medium"), {"reasoning_style": "budget"}, {"thinkingBudget": 8192}, True),
+    (ir.Effort(word="xhigh"), {"reasoning_style": "budget"}, {"thinkingBudget": 24576}, True),
+    (ir.Effort(word="xhigh"), {"reasoning_style": "budget", "reasoning_budgets": {"xhigh": 5}}, {"thinkingBudget": 5}, True),
 ]
 
 
-@pytest.mark.parametrize(("effort", "dialect", "expected"), EFFORTS)
-def test_efforts(effort, dialect, expected):
-    assert body(HI, effort=effort, dialect=dialect)["generationConfig"] == {"thinkingConfig": expected}
+@pytest.mark.parametrize(("effort", "dialect", "expected", "emulated"), EFFORTS)
+def test_efforts(effort, dialect, expected, emulated):
+    said = lowered(HI, effort=structs.replace(effort, at="/e"), dialect=dialect)
+    assert json.loads(bytes(said.members["generationConfig"])) == {"thinkingConfig": expected}
+    assert said.emulated == ((Mention("effort:word", "/e"),) if emulated else ())
+    assert expected.get("thinkingLevel", "LOW") in {known.value for known in types.ThinkingLevel}
 
 
 def test_an_effort_that_says_nothing_is_not_said():
@@ -424,4 +432,7 @@ def placeless(node):
 @given(requests())
 def test_lift_undoes_lower(request):
     said = lower(request, target(remote_images=True))
+    settings = request.settings
+    if settings.top_logprobs is not None and settings.logprobs is None:  # their number asks for them: on its own the API refuses it
+        request = structs.replace(request, settings=structs.replace(settings, logprobs=True))
     assert placeless(lift(said.members, False).request) == placeless(request)

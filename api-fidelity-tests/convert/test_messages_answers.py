@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from msgspec import Raw, structs
 
 from asgi_surface import ir, seals
-from asgi_surface.codecs.base import LEFT, Alias, Context
+from asgi_surface.codecs.base import Alias, Context
 from asgi_surface.codecs.messages.answer_verdicts import ANSWER_ROWS
 from asgi_surface.codecs.messages.read import read
+from asgi_surface.codecs.messages.searches import own
 from asgi_surface.codecs.messages.write import unsaid, write
 from asgi_surface.errors import Code, UpstreamError
-from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.ir import Alternative, Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Search, Stop, Text, Usage
+from asgi_surface.losses import LEFT
+from asgi_surface.members import parse
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
 
 RECORDED = Path(__file__).parents[3] / "shared" / "recorded"
@@ -30,8 +33,9 @@ SEALED = Seal("gAAAA", SealKind.ENCRYPTED, RESPONSES, id="rs_1")
 THOUGHT = Seal("dGhvdWdodA==", SealKind.THOUGHT, GEMINI)
 
 
-def context(request=ASKED, aliases=()):
-    return Context(request=request, aliases=dict(aliases), seal_domain="up", upstream=CHAT, model="m", request_id="r1", now=1_700_000_000)
+def context(request=ASKED, aliases=(), **members):
+    facts = {"seal_domain": "up", "upstream": CHAT, "model": "m", "request_id": "r1", "now": 1_700_000_000}
+    return Context(request=request, aliases=dict(aliases), **facts, **members)
 
 
 def answer(*content, stop="end_turn", **members):
@@ -84,6 +88,24 @@ def test_arguments_keep_their_text():
     assert read(body).parts == (Call("t", "f", '{"id":19876543210987654321, "y":1.0,"z":-0}'),)
 
 
+CALL = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
+DIRECT = {"type": "direct"}
+BEYOND = {
+    "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 0},
+    "inference_geo": "us",
+    "server_tool_use": {"web_search_requests": 1, "web_fetch_requests": 0},
+    "speed": "fast",
+    "iterations": [{"type": "message", "input_tokens": 1}],
+    "fallback_credit": {"status": {"type": "redeemed"}},
+}
+NOTHING_BEYOND = {
+    "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+    "inference_geo": "not_available",
+    "server_tool_use": {"web_search_requests": 0},
+    "speed": "standard",
+    "iterations": None,
+    "service_tier": "standard",
+}
 UNREAD = {
     "hosted tool": (
         {"content": [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "web_search_tool_result", "content": []}]},
@@ -94,12 +116,27 @@ UNREAD = {
         {"content": [text("a", citations=[{"type": "char_location", "document_index": 0}, {"type": "web_search_result_location"}, 3])]},
         ("answer:char_location", "answer:web_search_result_location", "answer:unknown"),
     ),
-    "toolset": (
-        {"content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}, "toolset_name": "s"}]},
-        ("answer:tool_use.toolset_name",),
+    "what a call says": (
+        {"content": [CALL | {"toolset_name": "s", "caller": {"type": "code_execution_20250825", "tool_id": "c"}}, CALL | {"caller": DIRECT}]},
+        ("answer:tool_use.caller", "answer:tool_use.toolset_name"),
     ),
-    "members": ({"container": {"id": "c"}, "diagnostics": None}, ("answer:container",)),
-    "category": ({"stop_details": {"type": "refusal", "category": "bio", "explanation": None}}, ("answer:stop_details.category",)),
+    "members": (
+        {"container": {"id": "c"}, "context_management": {"applied_edits": [{"type": "x"}]}, "input_transformations": [{"type": "x"}]},
+        ("answer:container", "answer:context_management", "answer:input_transformations"),
+    ),
+    "members that say nothing": (
+        {"container": None, "diagnostics": {"cache_miss_reason": None}, "context_management": {"applied_edits": []}, "input_transformations": []},
+        (),
+    ),
+    "what a refusal says": (
+        {"stop_details": {"type": "refusal", "category": "bio", "explanation": None, "fallback_credit_token": "t", "recommended_model": "m"}},
+        ("answer:stop_details.category", "answer:stop_details.fallback_credit_token", "answer:stop_details.recommended_model"),
+    ),
+    "usage": ({"usage": BEYOND}, tuple(f"usage:{name}" for name in BEYOND)),
+    "usage that says nothing": ({"usage": NOTHING_BEYOND}, ()),
+    "a tier of its own": ({"usage": {"service_tier": "batch"}}, ("usage:service_tier.batch",)),
+    "a newer tier": ({"usage": {"service_tier": "warp\r\nx-evil: 1"}}, ("answer:unknown",)),
+    "no tier": ({"usage": {"service_tier": {}}}, ()),
 }
 
 
@@ -110,7 +147,6 @@ def test_what_is_not_read_is_named_by_the_table(members, unread):
     assert set(unread) <= set(ANSWER_ROWS)
 
 
-CALL = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
 READ_STOPS = {
     "end_turn": ("end_turn", [text("a")], Stop.END),
     "end_turn with a call": ("end_turn", [CALL], Stop.TOOLS),
@@ -179,7 +215,7 @@ def use(name="f", identity="c1", **arguments):
 
 WRITTEN = {
     "text": ([Text("Hi"), Text("")], [text("Hi")]),
-    "citations have no place": ([Text("Hi", citations=(Citation("u"),))], [text("Hi")]),
+    "a source that no search found": ([Text("Hi", citations=(Citation("u"),))], [text("Hi")]),
     "order": (
         [Text("one"), Call("c1", "f", '{"a":"1"}'), Text("two"), Call("c2", "f", '{"a":"2"}')],
         [text("one"), use(a="1"), text("two"), use(identity="c2", a="2")],
@@ -213,35 +249,129 @@ def test_hidden_thinking_keeps_its_token_or_its_words_in_the_envelope(seal):
     assert block == thinking("", seal or Seal("R", SealKind.TEXT, CHAT))
 
 
+CUTS = [Stop.LENGTH, Stop.FILTER, Stop.REFUSAL, Stop.OTHER, Stop.PAUSE]
 HALF = {
     "half": Call("c", "f", '{"a": "par'),
     "none": Call("c", "f", ""),
 }
 
 
+@pytest.mark.parametrize("stop", CUTS)
 @pytest.mark.parametrize("call", HALF.values(), ids=HALF)
-def test_half_a_call_is_left_out_of_a_cut_answer(call):
-    found = said(Text("a"), call, stop=Stop.LENGTH)
-    assert (found["content"], found["stop_reason"]) == ([text("a")], "max_tokens")
+def test_half_a_call_is_left_out_of_a_cut_answer_wherever_it_stands(call, stop):
+    parts = (call, Text("a"), Call("c1", "f", '{"a":"1"}'), call)
+    answered = Response(id="i", model="m", parts=parts, stop=stop)
+    assert json.loads(write(answered, context()))["content"] == [text("a"), use(a="1")]
+    assert unsaid(answered, context()) == {"answer:half_call"}
+    assert unsaid(answered, context(stream=True)) == frozenset()
 
 
-def test_a_whole_call_stays_in_a_cut_answer():
-    assert said(Call("c1", "f", '{"a":"1"}'), stop=Stop.LENGTH)["content"] == [use(a="1")]
+@pytest.mark.parametrize("stop", [Stop.TOOLS, Stop.LENGTH])
+def test_a_call_of_free_text_is_an_error(stop):
+    with pytest.raises(UpstreamError) as caught:
+        written(Call("c", "p", "{}", Form.CUSTOM), stop=stop)
+    assert caught.value.code is Code.UPSTREAM_BAD_RESPONSE
 
 
-NO_OBJECT = {
-    "malformed": Call("c", "f", '{"a": "x""}'),
-    "a list": Call("c", "f", "[]"),
-    "nested too deeply": Call("c", "f", '{"a":' + "[" * 100_000),
-    "free text": Call("c", "p", "{}", Form.CUSTOM),
+A, B = Citation("https://a.example", "A"), Citation("https://b.example")
+FOUND = Search("ws_1", 'who "is" it', (A, B))
+
+
+def envelope(title, url):
+    return seals.wrap(Seal(f"{title}\n{url}", SealKind.TEXT, CHAT), "up")
+
+
+def result(title, url):
+    return {"type": "web_search_result", "url": url, "title": title, "encrypted_content": envelope(title, url)}
+
+
+def location(title, url):
+    return {"type": "web_search_result_location", "url": url, "title": title, "cited_text": "", "encrypted_index": envelope(title or "", url)}
+
+
+def searched(content, identity="asf_ws_1", query='who "is" it'):
+    asked = {"type": "server_tool_use", "id": identity, "name": "web_search", "input": {"query": query}}
+    return [asked, {"type": "web_search_tool_result", "tool_use_id": identity, "content": content}]
+
+
+SEARCHES = {
+    "found": ([FOUND], searched([result("A", "https://a.example"), result("", "https://b.example")]), set()),
+    "found nothing": ([Search("ws_1", 'who "is" it')], searched([]), set()),
+    "failed": (
+        [Search("ws_1", 'who "is" it', failed=True)],
+        searched({"type": "web_search_tool_result_error", "error_code": "unavailable"}),
+        set(),
+    ),
+    "cited": (
+        [FOUND, Text("x", citations=(A, B))],
+        [
+            *searched([result("A", "https://a.example"), result("", "https://b.example")]),
+            text("x", citations=[location("A", "https://a.example"), location(None, "https://b.example")]),
+        ],
+        set(),
+    ),
+    "cited, and more": (
+        [Search("ws_1", 'who "is" it', (A,)), Text("x", citations=(B, A))],
+        [*searched([result("A", "https://a.example")]), text("x", citations=[location("A", "https://a.example")])],
+        {"answer:citations"},
+    ),
+    "cited before it was found": (
+        [Text("x", citations=(A,)), Search("ws_1", 'who "is" it', (A,))],
+        [text("x"), *searched([result("A", "https://a.example")])],
+        {"answer:citations"},
+    ),
 }
 
 
-@pytest.mark.parametrize("call", NO_OBJECT.values(), ids=NO_OBJECT)
-def test_arguments_that_are_no_object_are_an_error(call):
-    with pytest.raises(UpstreamError) as caught:
-        written(call, stop=Stop.TOOLS)
-    assert caught.value.code is Code.UPSTREAM_BAD_RESPONSE
+@pytest.mark.parametrize(("parts", "content", "left"), SEARCHES.values(), ids=SEARCHES)
+def test_a_search_is_told_as_the_surface_s_own(parts, content, left):
+    found = said(*parts, usage=Usage(1, 2))
+    assert found["content"] == content
+    assert found["usage"]["server_tool_use"] == {"web_search_requests": 1, "web_fetch_requests": 0}
+    assert unsaid(Response(id="i", model="m", parts=tuple(parts)), context()) == left
+
+
+def test_searches_are_counted_in_a_usage_only():
+    assert said(FOUND, FOUND, usage=Usage(1, 2))["usage"]["server_tool_use"]["web_search_requests"] == 2
+    assert said(FOUND)["usage"] == {"input_tokens": 0, "output_tokens": 0}
+    assert "server_tool_use" not in said(Text("x"), usage=Usage(1, 2))["usage"]
+
+
+def read_back(block):
+    return own(parse(json.dumps(block).encode()))
+
+
+@pytest.mark.parametrize("parts", [parts for parts, _, _ in SEARCHES.values()], ids=SEARCHES)
+def test_a_search_of_ours_is_known_again(parts):
+    blocks = [block for block in said(*parts)["content"] if block["type"] != "text"]
+    assert list(map(read_back, blocks)) == [True, True]
+
+
+OTHERS = {
+    "another block": text("asf_"),
+    "the provider's call": {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+    "a call without id": {"type": "server_tool_use", "id": 7},
+    "the provider's result": {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"encrypted_content": "EqgfCioIARgB"}]},
+    "the provider's failure": {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": {"error_code": "unavailable"}},
+    "one result of the provider's": {
+        "type": "web_search_tool_result",
+        "tool_use_id": "asf_1",
+        "content": [result("A", "a"), {"encrypted_content": "x"}],
+    },
+    "a seal of reasoning": {"type": "web_search_tool_result", "tool_use_id": "asf_1", "content": [{"encrypted_content": seals.wrap(SEALED, "up")}]},
+    "no envelope": {"type": "web_search_tool_result", "tool_use_id": "asf_1", "content": [{"url": "u"}]},
+    "no object": {"type": "web_search_tool_result", "tool_use_id": "asf_1", "content": ["x"]},
+}
+
+
+@pytest.mark.parametrize("block", OTHERS.values(), ids=OTHERS)
+def test_another_s_block_is_not_ours(block):
+    assert not read_back(block)
+
+
+def test_what_is_nested_too_deeply_is_not_ours():
+    deep = Raw(b"[" * 100_000 + b"]" * 100_000)
+    assert not own({"type": Raw(b'"web_search_tool_result"'), "content": deep})
 
 
 ENDS = {
@@ -262,17 +392,23 @@ def test_the_finish_is_written(stop):
     assert found.get("stop_details") is None
 
 
-@pytest.mark.parametrize(
-    ("parts", "more", "left"),
-    [
-        ([Text("a", citations=(Citation("u"),)), Text("b")], {}, ("answer:citations",)),
-        ([Text("a")], {"logprobs": Raw(b"[]")}, ("answer:logprobs",)),
-        ([Text("a"), Reasoning("r", Seal("t", SealKind.THOUGHT, CHAT))], {}, ()),
-    ],
-)
-def test_what_has_no_place_is_named(parts, more, left):
-    assert unsaid(Response(id="i", model="m", parts=tuple(parts), **more)) == left
-    assert set(left) <= set(LEFT)
+LOST = {
+    "sources": ({"parts": (Text("a", citations=(Citation("u"),)), Text("b"))}, {"answer:citations"}),
+    "log-probabilities": ({"parts": (Text("a"),), "logprobs": Raw(b"[]")}, {"answer:logprobs"}),
+    "seals have a place": ({"parts": (Text("a"), Reasoning("r", SEALED), Call("c", "f", "{}", seal=THOUGHT))}, set()),
+    "further answers": ({"more": (Alternative(parts=(Text("b"),)),)}, {"answer:choices"}),
+    "a tier": ({"service_tier": "flex"}, {"answer:service_tier"}),
+    "a tier that has a word": ({"service_tier": "priority"}, set()),
+    "sound": ({"usage": Usage(9, 9, audio_input=1)}, {"usage:audio"}),
+    "numbers that have a place": ({"usage": Usage(9, 9, 1, 1, 1, 0, 0), "stop_sequence": "END"}, set()),
+    "half a call": ({"parts": (Call("c", "f", "{"),), "stop": Stop.LENGTH}, {"answer:half_call"}),
+}
+
+
+@pytest.mark.parametrize(("members", "left"), LOST.values(), ids=LOST)
+def test_what_has_no_place_is_named(members, left):
+    assert set(unsaid(Response(**{"id": "i", "model": "m"} | members), context())) == left
+    assert left <= set(LEFT)
 
 
 def test_an_end_without_official_word_is_no_success():
@@ -284,12 +420,6 @@ def test_an_end_without_official_word_is_no_success():
 def test_words_of_refusal_are_text_and_the_reason_stays_the_upstream_s(stop, reason):
     found = said(Refusal("No."), stop=stop)
     assert (found["content"], found["stop_reason"]) == ([text("No.")], reason)
-
-
-def test_a_failed_answer_is_an_error():
-    with pytest.raises(UpstreamError) as caught:
-        written(stop=Stop.ERROR)
-    assert caught.value.code is Code.UPSTREAM_ERROR
 
 
 USED = {

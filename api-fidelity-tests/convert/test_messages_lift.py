@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from asgi_surface import ir, seals
 from asgi_surface.codecs.messages.lift import lift
@@ -70,13 +70,17 @@ FIELDS = [
         {"thinking": {"type": "adaptive", "display": "updates", "block_binding": {}}, "output_config": {"effort": "low", "task_budget": {}}},
         {
             ("field:thinking", "/thinking"),
-            ("field:thinking.adaptive", "/thinking"),
+            ("field:thinking.adaptive.effort", "/thinking"),
             ("field:thinking.display.updates", "/thinking/display"),
             ("field:thinking.block_binding", "/thinking/block_binding"),
             ("field:output_config", "/output_config"),
             ("field:output_config.effort", "/output_config/effort"),
             ("field:output_config.task_budget", "/output_config/task_budget"),
         },
+    ),
+    (
+        {"thinking": {"type": "adaptive", "display": "omitted"}},
+        {("field:thinking", "/thinking"), ("field:thinking.adaptive", "/thinking/type"), ("field:thinking.display", "/thinking/display")},
     ),
     (
         {"tools": [{"name": "f", "input_schema": {}, "strict": True, "defer_loading": True, "eager_input_streaming": False}]},
@@ -322,7 +326,8 @@ def test_the_seal_of_a_call_goes_back_to_its_call(kind, thought, owner, owned):
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
     found, _ = parts({"type": "thinking", "thinking": thought, "signature": text}, call, role="assistant")
     bare = ir.Call("t", "f", "{}", at="/messages/0/content/1")
-    assert found == ((ir.Call("t", "f", "{}", seal=seal, at=bare.at),) if owned else (ir.Reasoning(thought, seal, AT), bare))
+    own = structs.replace(seal, at=AT)  # where it stands in the body
+    assert found == ((ir.Call("t", "f", "{}", seal=own, at=bare.at),) if owned else (ir.Reasoning(thought, seal, AT), bare))
 
 
 def test_a_call_after_words_has_no_seal():

@@ -226,6 +226,26 @@ def test_a_tool_with_free_text_is_told_to_the_client_as_its_own():
     assert lowered.emulated == (Mention("tool:custom", "/tools/0"),)
 
 
+RENAMED = [
+    (ir.Tool("a.b", at="/tools/0"), "tool:name"),
+    (ir.Tool("f", namespace="ns", at="/tools/0"), "tool:namespace"),
+]
+
+
+@pytest.mark.parametrize(("tool", "how"), RENAMED)
+def test_a_tool_by_another_name_is_emulated(tool, how):
+    lowered = lower(request(tools=(tool, ir.Tool("g"))), target())
+    assert lowered.emulated == (Mention(how, "/tools/0"),)
+    assert [(alias.name, alias.namespace) for alias in lowered.aliases.values()] == [(tool.name, tool.namespace)]
+
+
+def test_text_of_another_media_type_is_emulated_as_plain():
+    documents = [ir.Document(ir.Inline(media, "aGk="), at=f"/d/{place}") for place, media in enumerate(["text/csv", "text/plain", "application/pdf"])]
+    answered = ir.Result("c1", (ir.Document(ir.Inline("text/html", "aGk="), at="/r"),))
+    lowered = lower(request(turn(ASSISTANT, ir.Call("c1", "f", "{}")), turn(USER, answered, *documents)), target())
+    assert lowered.emulated == (Mention("document:media", "/r"), Mention("document:media", "/d/0"))
+
+
 @pytest.mark.parametrize(
     ("tool", "to"),
     [
@@ -273,24 +293,32 @@ def test_a_tool_that_must_be_called_must_be_offered():
 
 
 BUDGETS = target(reasoning_style="budget")
+AT = "/effort"
 EFFORTS = [
-    (None, target(), None, None),
-    (ir.Effort("high"), target(), {"type": "adaptive"}, "high"),
-    (ir.Effort("minimal"), target(), {"type": "adaptive"}, "low"),
-    (ir.Effort(summary="omitted"), target(), {"type": "adaptive", "display": "omitted"}, None),
-    (ir.Effort(adaptive=True, summary="detailed"), target(), {"type": "adaptive", "display": "summarized"}, None),
-    (ir.Effort(off=True), target(), {"type": "disabled"}, None),
-    (ir.Effort("low", budget=2048), target(), {"type": "enabled", "budget_tokens": 2048}, "low"),
-    (ir.Effort("low"), BUDGETS, {"type": "enabled", "budget_tokens": 1024}, None),
-    (ir.Effort("minimal"), BUDGETS, {"type": "enabled", "budget_tokens": 1024}, None),
-    (ir.Effort(adaptive=True, summary="auto"), BUDGETS, {"type": "enabled", "budget_tokens": 8192, "display": "summarized"}, None),
+    (None, target(), None, None, ()),
+    (ir.Effort("high", at=AT), target(), {"type": "adaptive"}, "high", ()),
+    (ir.Effort("minimal", at=AT), target(), {"type": "adaptive"}, "low", ("effort:word",)),
+    (ir.Effort(summary="omitted", at=AT), target(), {"type": "adaptive", "display": "omitted"}, None, ()),
+    (ir.Effort(adaptive=True, summary="detailed", at=AT), target(), {"type": "adaptive", "display": "summarized"}, None, ()),
+    (ir.Effort(off=True, at=AT), target(), {"type": "disabled"}, None, ()),
+    (ir.Effort("low", budget=2048, at=AT), target(), {"type": "enabled", "budget_tokens": 2048}, "low", ()),
+    (ir.Effort("low", at=AT), BUDGETS, {"type": "enabled", "budget_tokens": 1024}, None, ("effort:word",)),
+    (ir.Effort("minimal", at=AT), BUDGETS, {"type": "enabled", "budget_tokens": 1024}, None, ("effort:word",)),
+    (
+        ir.Effort(adaptive=True, summary="auto", at=AT),
+        BUDGETS,
+        {"type": "enabled", "budget_tokens": 8192, "display": "summarized"},
+        None,
+        ("effort:word",),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("effort", "to", "thinking", "word"), EFFORTS)
-def test_reasoning(effort, to, thinking, word):
+@pytest.mark.parametrize(("effort", "to", "thinking", "word", "emulated"), EFFORTS)
+def test_reasoning(effort, to, thinking, word, emulated):
     found = body(request(effort=effort), to)
     assert (found.get("thinking"), found.get("output_config", {}).get("effort")) == (thinking, word)
+    assert lower(request(effort=effort), to).emulated == tuple(Mention(one, AT) for one in emulated)
 
 
 def test_the_default_limit_leaves_room_for_the_thinking():
@@ -324,6 +352,7 @@ REFUSED = [
     (request(effort=ir.Effort("utmost", at="/e")), target(), "/e"),
     (request(format=ir.Format(None, at="/f")), target(), "/f"),
     (request(settings=ir.Settings(temperature=Raw(b"1.6"), at={"temperature": "/temperature"})), target(), "/temperature"),
+    (request(settings=ir.Settings(temperature=Raw(b"1e999"), at={"temperature": "/temperature"})), target(), "/temperature"),
     (request(settings=ir.Settings(temperature=Raw(b"-0.1"), at={"temperature": "/temperature"})), target(), "/temperature"),
     (request(settings=ir.Settings(service_tier="flex", at={"service_tier": "/service_tier"})), target(), "/service_tier"),
 ]

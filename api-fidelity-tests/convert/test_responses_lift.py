@@ -183,12 +183,34 @@ def test_tools():
     ]}"""
     assert lift(parse(body), False).request.tools == (
         ir.Tool("f", "d", Raw(b'{"type": "object", "x": 1.0e3, "y": "\\u00e9"}'), strict=False, at="/tools/0"),
-        ir.Tool("g", strict=True, at="/tools/1"),
+        ir.Tool("g", strict=False, at="/tools/1"),
         ir.Tool("c", form=Form.CUSTOM, grammar=Raw(b'{"type": "grammar", "syntax": "lark", "definition": "start: /a/"}'), at="/tools/2"),
         ir.Tool("t", "d", form=Form.CUSTOM, at="/tools/3"),
-        ir.Tool("f", schema=Raw(b"{}"), strict=True, namespace="ns", namespace_description="n", at="/tools/5/tools/0"),
+        ir.Tool("f", schema=Raw(b"{}"), strict=False, namespace="ns", namespace_description="n", at="/tools/5/tools/0"),
         ir.Tool("c", form=Form.CUSTOM, namespace="ns", namespace_description="n", at="/tools/5/tools/1"),
     )
+
+
+CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+OPEN = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+STRICTNESS = [
+    ({"parameters": CLOSED}, True),
+    ({"parameters": CLOSED, "strict": None}, True),
+    ({"parameters": CLOSED, "strict": False}, False),
+    # The API closes this one by itself; what cannot be edited cannot be strict elsewhere.
+    ({"parameters": OPEN}, False),
+    ({"parameters": OPEN | {"required": []}}, False),
+    ({"parameters": OPEN, "strict": True}, True),
+    ({"parameters": None}, False),
+    ({"strict": True}, True),
+    ({}, False),
+]
+
+
+@pytest.mark.parametrize(("more", "enforced"), STRICTNESS)
+def test_a_function_is_strict_where_that_was_said_or_its_schema_allows(more, enforced):
+    tools = [function(**more), {"type": "namespace", "name": "ns", "tools": [function(**more)]}]
+    assert [tool.strict for tool in request(tools=tools).tools] == [enforced, enforced]
 
 
 CHOICES = [
@@ -282,6 +304,7 @@ PROGRAM = {"type": "program", "caller_id": "p"}
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 TOOL = {"allowed_callers": ["programmatic"], "defer_loading": True, "async": True}
 CALL = {"caller": PROGRAM, "async": True, "namespace": "ns"}
+MEDIA = [{"type": "input_image", "image_url": "data:image/png;base64,aGk="}, {"type": "input_file", "file_data": "aGk="}]
 MENTIONS = [
     ({"instructions": "i"}, {"field:instructions": "/instructions"}),
     ({"stream": True}, {"field:stream": "/stream"}),
@@ -369,6 +392,22 @@ MENTIONS = [
             **{f"item:function_call_output.{name}": f"/input/0/{name}" for name in ("name", "namespace", "caller")},
         },
     ),
+    *(
+        (
+            {"input": [{"type": kind, "call_id": "c", "output": [{"type": "input_text", "text": "t"}, *MEDIA]}]},
+            {
+                f"item:{kind}": "/input/0",
+                f"item:{kind}.image": "/input/0/output/1",
+                f"item:{kind}.file": "/input/0/output/2",
+                "part:input_text": "/input/0/output/0",
+                "part:input_image": "/input/0/output/1",
+                "part:input_image.image_url": "/input/0/output/1/image_url",
+                "part:input_file": "/input/0/output/2",
+                "part:input_file.file_data": "/input/0/output/2/file_data",
+            },
+        )
+        for kind in ("function_call_output", "custom_tool_call_output")
+    ),
     (
         {"input": [{"type": "custom_tool_call_output", "call_id": "c", "output": "", "caller": PROGRAM}]},
         {"item:custom_tool_call_output": "/input/0", "item:custom_tool_call_output.caller": "/input/0/caller"},
@@ -409,6 +448,7 @@ PART_MENTIONS = [
     ({"type": "input_file", "file_id": "f"}, ["", ".file_id"]),
     ({"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}, [""]),
     ({"type": "output_text", "text": "", "annotations": [{}], "logprobs": [{}]}, ["", ".annotations", ".logprobs"]),
+    ({"type": "text", "text": ""}, [""]),
     ({"type": "refusal", "refusal": ""}, [""]),
 ]
 TOOL_MENTIONS = [
@@ -582,6 +622,8 @@ STRICT = {
     "open within": (OBJECT | {"properties": {"a": {"type": "array", "items": {"type": "object"}}}, "required": ["a"]}, False),
     "open or null": (OBJECT | {"properties": {"a": {"type": ["object", "null"]}}, "required": ["a"]}, False),
     "one of several": (OBJECT | {"properties": {"a": {"anyOf": [TEXT, {"$ref": "#/$defs/x"}]}}, "required": ["a"], "$defs": {"x": OBJECT}}, True),
+    "alternatives at the root": (OBJECT | {"anyOf": [OBJECT]}, False),
+    "default": (OBJECT | {"properties": {"a": TEXT | {"default": "b"}}, "required": ["a"]}, False),
     "another keyword": (OBJECT | {"oneOf": [TEXT]}, False),
     "no object": ({"type": "array", "items": TEXT}, False),
     "no type": ({}, False),

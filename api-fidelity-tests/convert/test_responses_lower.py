@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
+from openai.types.responses import ResponseTextConfig
+from openai.types.shared import ReasoningEffort
 
 from asgi_surface import ir
 from asgi_surface.codecs.base import Alias, Dialect, Target
@@ -346,6 +349,37 @@ def test_a_budget_is_emulated_by_the_nearest_word():
     assert json.loads(bytes(done.members["reasoning"])) == {"effort": "low"}
     assert done.emulated == (Mention("effort:budget", "/thinking"),)
     assert refusal([HI], target(reasoning_budgets={}), effort=ir.Effort(budget=9000, at="/thinking")) == "/thinking"
+
+
+SYSTEM_LATE = ir.Turn(Role.SYSTEM, (ir.Text("S"),), "/m/1")
+DEVELOPER = ir.Turn(Role.DEVELOPER, (ir.Text("S"),), "/m/2")
+RESAID = [
+    ({"turns": [DEVELOPER, HI]}, {}, [Mention("role:developer", "/m/2")]),
+    ({"turns": [DEVELOPER, HI]}, {"instruction_role": "developer"}, []),
+    ({"turns": [HI, SYSTEM_LATE, HI]}, {}, []),
+    ({"turns": [HI, SYSTEM_LATE, HI]}, {"instruction_role": "developer"}, [Mention("role:system", "/m/1")]),
+    ({"turns": [SYSTEM_LATE, HI]}, {"instruction_role": "developer"}, []),
+    ({"format": ir.Format(CLOSED, at="/f")}, {}, []),
+    ({"format": ir.Format(OPEN, at="/f")}, {}, [Mention("format:strict", "/f")]),
+    ({"format": ir.Format(OPEN, "a name", strict=False, at="/f")}, {}, [Mention("format:name", "/f")]),
+    ({"format": ir.Format(None, at="/f")}, {}, []),
+    ({"settings": ir.Settings(safety_id="u" * 64)}, {}, []),
+    ({"settings": ir.Settings(safety_id="u" * 65, at={"safety_id": "/metadata/user_id"})}, {}, [Mention("safety_id:hash", "/metadata/user_id")]),
+]
+
+
+@pytest.mark.parametrize(("request_said", "dialect", "emulated"), RESAID)
+def test_what_is_said_another_way_by_its_value_is_noted(request_said, dialect, emulated):
+    assert list(lowered(to=target(**dialect), **request_said).emulated) == emulated
+
+
+def test_words_that_the_surface_does_not_have_are_refused():
+    assert refusal([HI], effort=ir.Effort("ultra", at="/output_config/effort")) == "/output_config/effort"
+    assert refusal([HI], settings=ir.Settings(verbosity="endless", at={"verbosity": "/verbosity"})) == "/verbosity"
+    efforts = set(get_args(get_args(ReasoningEffort)[0]))
+    assert {word for word in efforts if body(effort=ir.Effort(word))["reasoning"] == {"effort": word}} == efforts
+    lengths = set(get_args(get_args(ResponseTextConfig.model_fields["verbosity"].annotation)[0]))
+    assert {word for word in lengths if body(settings=ir.Settings(verbosity=word))["text"] == {"verbosity": word}} == lengths
 
 
 FORMATS = [

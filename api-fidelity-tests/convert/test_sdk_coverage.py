@@ -312,19 +312,24 @@ BEYOND = {
         part:image_url.base64 role:developer.mid role:system.mid role:tool.name role:assistant.annotations seal:foreign seal:thought
         part:cache_control tool:cache_control part:reasoning part:reasoning_content part:reasoning_details
         answer:part answer:reasoning answer:reasoning_content answer:reasoning_details
+        answer:reasoning_details.data answer:reasoning_details.signature answer:content_filter_results answer:prompt_filter_results
+        answer:annotations.other answer:logprobs.other answer:logprobs.refusal
     """,
     RESPONSES: """
         field:parallel_tool_calls.false field:service_tier.auto field:service_tier.default field:store.false field:prompt_cache_options.prewarm
         field:text.format.json_schema.description part:input_image.detail.original role:developer.mid role:system.mid
         item:reasoning.empty item:reasoning.unsealed seal:foreign answer:unknown
-        field:client_metadata item:agent_message part:input_audio
+        item:function_call_output.image item:function_call_output.file item:custom_tool_call_output.image item:custom_tool_call_output.file
+        field:client_metadata item:agent_message part:input_audio part:text
     """,
     MESSAGES: """
         field:context_management.keep_all field:service_tier.auto field:service_tier.standard_only field:thinking.display.updates
+        field:thinking.adaptive.effort
         field:tool_choice.disable_parallel_tool_use.false block:thinking.unsealed block:tool_reference.cache_control
         block:tool_result.document block:tool_result.image
         seal:encrypted seal:foreign seal:redacted seal:signature seal:text seal:thought
-        answer:stop_details.category answer:thinking.signature answer:unknown
+        answer:stop_details.category answer:thinking.signature answer:unknown usage:service_tier.batch
+        answer:stop_details.fallback_credit_token answer:stop_details.fallback_has_prefill_claim answer:stop_details.recommended_model
         field:temperature field:top_k field:top_p field:output_format field:betas field:user_profile_id field:workspace_id
     """,
     GEMINI: """
@@ -337,6 +342,13 @@ BEYOND = {
         part:functionResponse.error part:functionResponse.parts.audio
         tool:functionDeclarations.parameters tool:functionDeclarations.parametersJsonSchema
         field:generationOutputConfig field:modelArmorConfig field:model
+        answer:promptFeedback.blockReasonMessage answer:promptFeedback.safetyRatings answer:citationMetadata.citations
+        answer:groundingMetadata.groundingChunks answer:groundingMetadata.groundingSupports answer:groundingMetadata.webSearchQueries
+        answer:groundingMetadata.imageSearchQueries answer:groundingMetadata.retrievalQueries answer:groundingMetadata.searchEntryPoint
+        answer:groundingMetadata.retrievalMetadata answer:groundingMetadata.googleMapsWidgetContextToken
+        answer:groundingMetadata.sourceFlaggingUris
+        answer:logprobsResult.logProbabilitySum answer:logprobsResult.tokenId answer:logprobsResult.other
+        usage:promptTokensDetails.AUDIO usage:candidatesTokensDetails.AUDIO
     """,
 }
 """Rows of what no type of an SDK says: one value of a construct, seals, and what real clients and engines send beyond the SDK."""

@@ -187,7 +187,7 @@ class MessagesClient(Client):
     def __init__(self):
         super().__init__()
         self.body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}
-        self.body |= {"tools": [{"name": TOOL, "input_schema": SCHEMA}], "thinking": {"type": "adaptive"}}
+        self.body |= {"tools": [{"name": TOOL, "input_schema": SCHEMA}], "thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}
 
     def keep(self, answer):
         calls = [block for block in answer["content"] if block["type"] == "tool_use"]
@@ -224,9 +224,9 @@ CLIENTS = {CHAT: ChatClient, RESPONSES: ResponsesClient, MESSAGES: MessagesClien
 PLACES = {
     (RESPONSES, MESSAGES): "/input/1",
     (MESSAGES, RESPONSES): "/messages/1/content/0",
-    (RESPONSES, GEMINI): "/input/2",
+    (RESPONSES, GEMINI): "/input/1",
     (GEMINI, RESPONSES): "/contents/1/parts/0",
-    (MESSAGES, GEMINI): "/messages/1/content/1",
+    (MESSAGES, GEMINI): "/messages/1/content/0",
     (GEMINI, MESSAGES): "/contents/1/parts/0",
     (CHAT, GEMINI): "/messages/1/tool_calls/0",
     (GEMINI, CHAT): "/contents/1/parts/0",

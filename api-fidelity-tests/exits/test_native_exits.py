@@ -675,6 +675,6 @@ def test_the_record_is_one_line_without_a_word_of_the_conversation(ask, catalog,
         "upstream": CHAT,
         "mode": "native",
         "stop": "end",
-        "usage": {"input": 3, "output": 2, "cached": None, "cache_write": None, "reasoning": None},
+        "usage": {"input": 3, "output": 2, **dict.fromkeys(("cached", "cache_write", "reasoning", "audio_input", "audio_output"))},
     }
     assert not any(word in entry.getMessage() for word in ("the answer", "the prompt", "the-key"))

@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 from msgspec import Raw, Struct, structs
 
 from asgi_surface import ir, seals
+from asgi_surface.assembly import Fold, unfold
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Context, Dialect, Target
+from asgi_surface.errors import Code, UpstreamError
+from asgi_surface.framing import Framing
 from asgi_surface.ir import Form, Pick, Role, SealKind, Stop
 from asgi_surface.surfaces import CARRIES, CHAT, GEMINI, MESSAGES, RESPONSES
+from asgi_surface.translation import Translation
 from asgi_surface.verdicts import Verdict
 
 DOMAIN = "up"
@@ -131,6 +135,7 @@ ANSWERS = {
     "namespace": on(None, "answer:function_call.namespace"),
     "seal.call": on(None, None, None, "answer:thoughtSignature"),
     "logprobs": on("answer:logprobs", "answer:output_text.logprobs", None, "answer:logprobsResult"),
+    "choices": on("answer:choices", None, None, "answer:candidates"),
     "created": on("answer:created", "answer:created_at"),
     "tier": on("answer:service_tier", "answer:service_tier", "usage:service_tier"),
     "usage": on("usage:prompt_tokens", "usage:input_tokens", "usage:output_tokens", "usage:promptTokenCount"),
@@ -149,6 +154,8 @@ ANSWERS = {
         "usage:output_tokens_details.thinking_tokens",
         "usage:thoughtsTokenCount",
     ),
+    "usage.audio_input": on("usage:prompt_tokens_details.audio_tokens", None, None, "usage:promptTokensDetails.AUDIO"),
+    "usage.audio_output": on("usage:completion_tokens_details.audio_tokens", None, None, "usage:candidatesTokensDetails.AUDIO"),
 }
 STOPS = {
     Stop.END: on("stop:stop", "stop:completed", "stop:end_turn", "stop:STOP"),
@@ -354,22 +361,31 @@ def answers():
     @st.composite
     def strategy(draw, upstream, others=()):
         has = _some(draw, sayable(ANSWERS, upstream, others))
-        parts = tuple(_said(has, draw))
-        calls = any(isinstance(part, ir.Call) for part in parts)
-        stop = draw(st.sampled_from(sayable(STOPS, upstream, others)))
+        stops = sayable(STOPS, upstream, others)
         return ir.Response(
             id="r-1",
             model="up-model",
             created=1_700_000_000 if "created" in has else None,
-            parts=parts,
-            stop=Stop.TOOLS if calls and stop in {Stop.END, Stop.STOP_SEQUENCE} else stop,
-            stop_sequence="END" if stop is Stop.STOP_SEQUENCE else None,
             usage=_usage(has),
-            logprobs=TOKENS if "logprobs" in has and "text" in has else None,
             service_tier="default" if "tier" in has else None,
+            more=tuple(ir.Alternative(**_answer(has, stops, draw)) for _ in range(2 if "choices" in has else 0)),
+            **_answer(has, stops, draw),
         )
 
     return strategy
+
+
+def _answer(has, stops, draw):
+    """One of the answers. Where there are several each has words, and may lack else what another has."""
+    some = {"text", *_some(draw, sorted(has))} if "choices" in has else has
+    parts, stop = tuple(_said(some, draw)), draw(st.sampled_from(stops))
+    calls = any(isinstance(part, ir.Call) for part in parts)
+    return {
+        "parts": parts,
+        "stop": Stop.TOOLS if calls and stop in {Stop.END, Stop.STOP_SEQUENCE} else stop,
+        "stop_sequence": "END" if stop is Stop.STOP_SEQUENCE else None,
+        "logprobs": TOKENS if "logprobs" in some and "text" in some else None,
+    }
 
 
 def _said(has, draw):
@@ -385,12 +401,11 @@ def _said(has, draw):
     return [make() for name, make in makers.items() if name in has]
 
 
+COUNTS = {"cached": 5, "cache_write": 3, "reasoning": 4, "audio_input": 2, "audio_output": 1}
+
+
 def _usage(has):
-    if "usage" not in has:
-        return None
-    return ir.Usage(
-        20, 10, *(number if name in has else None for name, number in (("usage.cached", 5), ("usage.cache_write", 3), ("usage.reasoning", 4)))
-    )
+    return ir.Usage(20, 10, **{name: count for name, count in COUNTS.items() if f"usage.{name}" in has}) if "usage" in has else None
 
 
 @pytest.fixture(scope="session")
@@ -409,12 +424,49 @@ def retold():
     """Writes an answer for a client and reads it from there, seals out of the envelopes that the client keeps."""
 
     def hop(response, surface, upstream):
-        codec, asked = CODECS[surface], ir.Request(turns=(), wants_seals=True)
-        context = Context(request=asked, aliases={}, seal_domain=DOMAIN, upstream=upstream, model="m", request_id="0", now=NOW)
-        body = codec.write(response, context)
-        return structs.replace(codec.read(body), parts=_bare(codec.read(body).parts)), body
+        codec = CODECS[surface]
+        body = codec.write(response, _context(surface, upstream))
+        return _opened(codec.read(body)), body
 
     return hop
+
+
+def _context(surface, upstream, *, stream=False):
+    asked = ir.Request(turns=(), wants_seals=True, stream=stream, include_usage=stream)
+    return Context(request=asked, aliases={}, seal_domain=DOMAIN, upstream=upstream, model="m", request_id="0", now=NOW, stream=stream)
+
+
+def _opened(response):
+    more = tuple(structs.replace(one, parts=_bare(one.parts)) for one in response.more)
+    return structs.replace(response, parts=_bare(response.parts), more=more)
+
+
+@pytest.fixture(scope="session")
+def streamed():
+    """Streams an answer to a client, and folds it there; gives it with the stream and the constructs that were not read."""
+
+    def hop(response, surface):
+        found = []
+        encoder = CODECS[surface].encoder(_context(surface, surface, stream=True))
+        body = _translation(surface, encoder, Framing.SSE).say(unfold(response))
+        one = _translation(surface, Fold(lambda answer: found.append(answer) or b"whole"), None)
+        assert one.feed(body) + one.eof() == b"whole"
+        return _opened(found[0]), body, one.unread
+
+    return hop
+
+
+def _translation(surface, encoder, downstream):
+    return Translation(
+        CODECS[surface].decoder(),
+        encoder,
+        upstream=Framing.SSE,
+        downstream=downstream,
+        event_bytes=1 << 20,
+        output_chars=1 << 20,
+        eof_ends=CODECS[surface].eof_ends,
+        blame=lambda facts: UpstreamError(Code.UPSTREAM_ERROR, facts.message),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -520,14 +572,21 @@ def told():
         return structs.replace(
             response,
             created=response.created if response.created != NOW and set(through) <= {CHAT, RESPONSES} else None,
-            stop=_stopped(response.stop, through),
-            stop_sequence=response.stop_sequence if through == (MESSAGES,) else None,
             usage=None if usage == ir.Usage() else usage,
-            logprobs=response.logprobs and json.dumps(json.loads(bytes(response.logprobs)), sort_keys=True),
             service_tier=response.service_tier if GEMINI not in through else None,
+            more=tuple(structs.replace(one, **_ended(one, through)) for one in response.more),
+            **_ended(response, through),
         )
 
     return of
+
+
+def _ended(answer, through):
+    return {
+        "stop": _stopped(answer.stop, through),
+        "stop_sequence": answer.stop_sequence if through == (MESSAGES,) else None,
+        "logprobs": answer.logprobs and json.dumps(json.loads(bytes(answer.logprobs)), sort_keys=True),
+    }
 
 
 def _stopped(stop, through):

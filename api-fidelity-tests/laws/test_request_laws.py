@@ -40,6 +40,7 @@ SPELLINGS = {
     CHAT: {"role:tool.name": ({"messages": [*CHAT_CALL, RESULT | {"name": "f"}]}, {"messages": [*CHAT_CALL, RESULT]})},
     RESPONSES: {
         "part:output_text": ({"input": [SAID | {"content": [{"type": "output_text", "text": "a"}]}]}, {"input": [SAID | {"content": "a"}]}),
+        "part:text": ({"input": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]}, {"input": [{"role": "user", "content": "a"}]}),
         "field:text.format.text": ({"text": {"format": {"type": "text"}}}, {}),
         "tool:custom.format.text": (
             {"tools": [{"type": "custom", "name": "p", "format": {"type": "text"}}]},

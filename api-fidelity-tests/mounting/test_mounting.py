@@ -173,6 +173,7 @@ def test_the_module_has_an_app_on_the_variables_file(ask, file, monkeypatch):
 def test_the_public_names():
     assert asgi_surface.__all__ == [
         "Authentication",
+        "Carried",
         "Catalog",
         "ConfigError",
         "Conversion",

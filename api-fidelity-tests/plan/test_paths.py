@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asgi_surface.layers.detection import path_of
-from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, Endpoint, Operation, find
+from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, ZED, Endpoint, Operation, find
 
 GEN, COUNT, LIST, GET = Operation.GENERATE, Operation.COUNT_TOKENS, Operation.LIST_MODELS, Operation.GET_MODEL
 
@@ -32,6 +32,10 @@ GEN, COUNT, LIST, GET = Operation.GENERATE, Operation.COUNT_TOKENS, Operation.LI
         ("/v1/models/openai:gpt-5", (), Endpoint(CHAT, GET, "openai:gpt-5"), "GET"),
         ("/v1/models/a%2Fb", ("anthropic-version",), Endpoint(MESSAGES, GET, "a/b"), "GET"),
         ("/v1beta/models/m", (), Endpoint(GEMINI, GET, "m"), "GET"),
+        ("/completions", (), Endpoint(ZED, GEN), "POST"),
+        ("/count_tokens/", (), Endpoint(ZED, COUNT), "POST"),
+        ("/models", ("x-zed-client-supports-x-ai",), Endpoint(ZED, LIST), "GET"),
+        ("/v1/models", ("x-zed-version",), Endpoint(CHAT, LIST), "GET"),
     ],
 )
 def test_paths_of_surfaces(path, names, endpoint, method):
@@ -42,7 +46,7 @@ def test_paths_of_surfaces(path, names, endpoint, method):
     "path",
     [
         "/", "", "/v1", "/V1/chat/completions", "//v1/chat/completions", "/v1/chat/completions//", "/v1/chat/completions;x=1", "/v1/../v1/messages",
-        "/v1/%6Dessages", "http://evil/v1/messages", "/v1/messages/batches", "/completions", "/v1beta/models/m:embedContent", "/v1/models/",
+        "/v1/%6Dessages", "http://evil/v1/messages", "/v1/messages/batches", "/v1/completions", "/v1beta/models/m:embedContent", "/v1/models/",
     ],
 )  # fmt: skip
 def test_no_other_path_is_a_surface(path):
@@ -50,7 +54,7 @@ def test_no_other_path_is_a_surface(path):
     assert found is None or path == "/v1/models/"
 
 
-@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/messages", "/models"])
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/messages", "/models", "/completions", "/count_tokens"])
 def test_short_paths_can_be_left_to_the_host(path):
     assert find(path, frozenset(), short=False) is None
 

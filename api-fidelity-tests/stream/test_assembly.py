@@ -20,9 +20,26 @@ from asgi_surface.assembly import Fold, unfold
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Context
 from asgi_surface.errors import Code, UpstreamError
-from asgi_surface.events import Cited, Closed, Ending, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, Ending, Finish, Found, Grew, Logged, Opened, Sealed, Start, UsageSeen
 from asgi_surface.framing import Framing
-from asgi_surface.ir import Call, Citation, Form, Image, Link, Reasoning, Refusal, Request, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.ir import (
+    Alternative,
+    Call,
+    Citation,
+    Form,
+    Image,
+    Link,
+    Reasoning,
+    Refusal,
+    Request,
+    Response,
+    Seal,
+    SealKind,
+    Search,
+    Stop,
+    Text,
+    Usage,
+)
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
 from asgi_surface.translation import Translation
 
@@ -91,15 +108,17 @@ def messages_document(body):
 def gemini_document(body):
     """Neighbouring pieces of one kind are one part, as the API answers at once."""
     chunks = json.loads(body) if body.startswith(b"[") else [json.loads(data) for data in datas(body)]
-    candidates = [one for chunk in chunks for one in chunk.get("candidates", ())]
-    parts = []
-    for part in [part for one in candidates for part in one["content"]["parts"]]:
-        if parts and {"functionCall", "thoughtSignature"}.isdisjoint({*parts[-1], *part}) and parts[-1].get("thought") == part.get("thought"):
-            parts[-1]["text"] += part["text"]
-        else:
-            parts.append(part)
-    whole = {"candidates": [candidates[-1] | {"content": {"parts": parts}}]} if candidates else {}
-    return json.dumps({**chunks[-1], **whole}, ensure_ascii=False, separators=(",", ":")).encode()
+    whole = {}
+    for one in [one for chunk in chunks for one in chunk.get("candidates", ())]:
+        parts = whole.get(one["index"], {"content": {"parts": []}})["content"]["parts"]
+        for part in one["content"]["parts"]:
+            if parts and {"functionCall", "thoughtSignature"}.isdisjoint({*parts[-1], *part}) and parts[-1].get("thought") == part.get("thought"):
+                parts[-1]["text"] += part["text"]
+            else:
+                parts.append(part)
+        whole[one["index"]] = one | {"content": {"parts": parts}}
+    last = chunks[-1] | ({"candidates": [*whole.values()]} if whole else {})
+    return json.dumps(last, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 DOCUMENTS = {
@@ -139,7 +158,8 @@ def test_an_unfolded_answer_says_the_same(grammar, name, surface):
     grammar(surface, body)
     told = folded(surface, body)
     assert said(told) == said(answer)
-    assert known(answer.usage).items() <= known(told.usage).items()
+    counts = {name: count for name, count in known(answer.usage).items() if surface in {CHAT, GEMINI} or "audio" not in name}
+    assert counts.items() <= known(told.usage).items()
     if surface == origin:
         left_out = {"usage", "parts"} | ({"stop"} if answer.stop is Stop.REFUSAL else set())  # a blocked prompt has no finish reason of its own
         assert {name: value for name, value in known(told).items() if name not in left_out and name in known(answer)} == {
@@ -172,6 +192,8 @@ WHOLE = Response(
         Call("c2", "g", "", Form.CUSTOM, "ns"),
         Refusal("no"),
         Text("yo"),
+        Search("s1", "who", (SOURCE, OTHER)),
+        Search("s2", "why", failed=True),
     ),
     stop=Stop.STOP_SEQUENCE,
     stop_sequence="x",
@@ -188,20 +210,41 @@ EVENTS = [
     *(Opened(3, Call("c2", "g", "", Form.CUSTOM, "ns")), Closed(3)),
     *(Opened(4, Refusal("")), Grew(4, "no"), Closed(4)),
     *(Opened(5, Text("")), Grew(5, "yo"), Closed(5)),
+    *(Opened(6, Search("s1", "who")), Found(6, (SOURCE, OTHER)), Closed(6)),
+    *(Opened(7, Search("s2", "why")), Found(7, (), failed=True), Closed(7)),
     Finish(Stop.STOP_SEQUENCE, "x"),
+]
+# Further answers follow the first; what is said beside them counts for all.
+SECOND = Alternative(parts=(Call("c3", "f", "{}"), Text("or", citations=(OTHER,))), stop=Stop.TOOLS, logprobs=Raw(b'[{"token":"or"}]'))
+SEVERAL = structs.replace(WHOLE, more=(SECOND, Alternative(stop=Stop.FILTER)))
+MORE_EVENTS = [
+    *(Opened(8, Call("c3", "f", ""), 1), Grew(8, "{}"), Closed(8)),
+    *(Opened(9, Text(""), 1), Grew(9, "or"), Cited(9, OTHER), Logged(9, Raw(b'[{"token":"or"}]')), Closed(9)),
+    Finish(Stop.TOOLS, None, 1),
+    Finish(Stop.FILTER, None, 2),
 ]
 
 
 def test_an_answer_unfolds_in_the_order_of_a_stream():
     assert list(unfold(WHOLE)) == EVENTS
+    assert list(unfold(SEVERAL)) == EVENTS + MORE_EVENTS
     picture = Image(Link("https://a.example/a.png"))
     assert list(unfold(Response(id=None, model=None, parts=(picture,)))) == [Start(), Finish(Stop.END)], "no stream has pictures"
 
 
-def test_what_was_unfolded_folds_to_itself():
+@pytest.mark.parametrize(("events", "answer"), [(EVENTS, WHOLE), (EVENTS + MORE_EVENTS, SEVERAL)])
+def test_what_was_unfolded_folds_to_itself(events, answer):
     found = []
-    assert translation(CHAT, Fold(lambda response: found.append(response) or b"x")).say(EVENTS) == b"x"
-    assert found == [WHOLE]
+    assert translation(CHAT, Fold(lambda response: found.append(response) or b"x")).say(events) == b"x"
+    assert found == [answer]
+
+
+def test_answers_may_grow_side_by_side():
+    found = []
+    steps = [Start(), Opened(0, Text("")), Opened(1, Text(""), 3), Grew(1, "b"), Finish(Stop.LENGTH, None, 3), Grew(0, "a"), Finish(Stop.END)]
+    assert translation(CHAT, Fold(lambda response: found.append(response) or b"x")).say(steps) == b"x"
+    [answer] = found
+    assert (answer.parts, answer.more) == ((Text("a"),), (Alternative(parts=(Text("b"),), stop=Stop.LENGTH),))
 
 
 def test_parts_may_grow_side_by_side_and_begin_with_words():
@@ -229,15 +272,20 @@ PART = st.one_of(
     st.builds(Refusal, WORDS),
     st.builds(Reasoning, WORDS, st.none() | st.just(THOUGHT)),
     st.builds(Call, st.uuids().map(str), st.just("f"), st.sampled_from(["{}", '{"x": 1.0}']), seal=st.none() | st.just(THOUGHT)),
+    st.builds(Search, st.uuids().map(str), WORDS, st.sampled_from([(), (SOURCE,), (SOURCE, OTHER)]), st.booleans()),
 )
+SAID = {
+    "parts": st.lists(PART, max_size=5).map(tuple),
+    "stop": st.sampled_from([stop for stop in Stop if stop is not Stop.ERROR]),
+    "logprobs": st.none() | st.just(Raw(b'[{"token":"h","logprob":-1,"bytes":null,"top_logprobs":[]}]')),
+}
 ANSWER = st.builds(
     Response,
     id=st.none() | st.just("a"),
     model=st.none() | st.just("up"),
-    parts=st.lists(PART, max_size=5).map(tuple),
-    stop=st.sampled_from([stop for stop in Stop if stop is not Stop.ERROR]),
     usage=st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9)),
-    logprobs=st.none() | st.just(Raw(b'[{"token":"h","logprob":-1,"bytes":null,"top_logprobs":[]}]')),
+    more=st.lists(st.builds(Alternative, **SAID), max_size=2).map(tuple),
+    **SAID,
 )
 
 
@@ -248,7 +296,7 @@ def test_every_answer_is_told_by_the_grammar(grammar, surface, framing, answer):
     array = framing is Framing.JSON_ARRAY
     grammar(surface, streamed(surface, answer, framing), array=array)
     broken = translation(surface, CODECS[surface].encoder(context(surface)), downstream=framing)
-    events = list(unfold(answer))
+    events = list(unfold(structs.replace(answer, more=())))
     half = broken.say(events[: len(events) // 2])
     grammar(surface, half, array=array)
     assert broken.fault.code is Code.UPSTREAM_TRUNCATED

@@ -19,6 +19,7 @@ from asgi_surface.framing import Frame
 from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.lifecycle import Kind
 from asgi_surface.surfaces import GEMINI
+from asgi_surface.verdicts import Verdict
 
 START = Start("u1", "up", 7)
 BASE = {"id": "u1", "object": "chat.completion.chunk", "created": 7, "model": "up"}
@@ -63,17 +64,17 @@ def folded(*chunks: Any) -> Response:
     """The answer that the events make, as the other half of a conversion gets it."""
     taken: list[Response] = []
     fold = Fold(lambda response: taken.append(response) or b"")
-    stop, usage = Stop.END, None
+    stops, usage = {0: Stop.END}, None
     for event in decoded(*chunks)[0]:
         if isinstance(event, Start):
             fold.open(event, None)
         elif isinstance(event, Finish):
-            stop = event.stop
+            stops[event.choice] = event.stop
         elif isinstance(event, UsageSeen):
             usage = event.usage
         elif KINDS[type(event)] is Kind.PART:
             fold.part(event)
-    fold.close(Ending(stop, None, usage))
+    fold.close(Ending(stops.pop(0), None, usage, stops))
     return taken[0]
 
 
@@ -131,10 +132,10 @@ def test_a_finish_chunk_may_hold_everything() -> None:
 
 @pytest.mark.parametrize(
     ("finish", "stop"),
-    [("stop", Stop.END), ("tool_calls", Stop.TOOLS), ("content_filter", Stop.FILTER), ("error", Stop.ERROR), ("eos_of_some_sort", Stop.OTHER)],
+    [("stop", Stop.TOOLS), ("tool_calls", Stop.TOOLS), ("content_filter", Stop.FILTER), ("error", Stop.ERROR), ("eos_of_some_sort", Stop.OTHER)],
 )
 def test_why_it_stopped(finish: str, stop: Stop) -> None:
-    assert events(chunk({}, finish)) == [Finish(stop)]
+    assert [event for event in events(called(F1), chunk({}, finish)) if isinstance(event, Finish)] == [Finish(stop)]
 
 
 def test_text_after_a_finish_goes_on() -> None:
@@ -312,20 +313,64 @@ def test_token_entries_go_with_their_text() -> None:
 UNREAD = [
     ([chunk({"content": [{"type": "hologram"}]})], ["answer:part"]),
     ([chunk({"audio": {"id": "a"}}, system_fingerprint="fp")], ["answer:system_fingerprint", "answer:audio"]),
-    ([chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "opaque"}]})], ["answer:reasoning_details"]),
-    ([chunk({"content": "x"}), chunk({"content": "y"}, "length", choice={"index": 1})], ["answer:choices"]),
-    ([chunk({"reasoning": "R"}, choice={"logprobs": {"content": [{"token": "R"}]}})], ["answer:logprobs"]),
-    ([chunk({"annotations": [{"type": "file_citation"}]})], ["answer:annotations"]),
-    ([chunk(cite("a")), DONE], ["answer:annotations"]),
+    ([chunk({"reasoning": "R"}, choice={"logprobs": {"content": [{"token": "R"}]}})], ["answer:logprobs.other"]),
+    ([chunk({"refusal": "N"}, choice={"logprobs": {"content": None, "refusal": [{"token": "N"}]}})], ["answer:logprobs.refusal"]),
+    ([chunk({"annotations": [{"type": "file_citation"}]})], ["answer:annotations.other"]),
+    ([chunk(cite("a")), DONE], ["answer:annotations.other"]),
+    ([chunk({}, usage=USAGE | {"prompt_tokens_details": {"image_tokens": 3, "audio_tokens": 4}})], ["usage:prompt_tokens_details.image_tokens"]),
 ]
 
 
 @pytest.mark.parametrize(("chunks", "names"), UNREAD)
 def test_what_has_no_place_is_named(chunks: list[Any], names: list[str]) -> None:
-    found, unread = decoded(*chunks)
+    _, unread = decoded(*chunks)
     assert unread == names
-    assert set(unread) <= ROWS.keys()
-    assert not any(isinstance(event, Finish) or event == Grew(0, "y") for event in found)
+    # All of these are lost wherever they go, so they are counted.
+    assert {verdict for name in unread for verdict in ROWS[name].verdicts.values()} == {Verdict.ADVISORY}
+
+
+def other(number: Any, delta: Any, finish: Any = None, **more: Any) -> dict[str, Any]:
+    """A chunk of another answer."""
+    return chunk(delta, finish, choice={"index": number} | more)
+
+
+def test_several_answers_grow_side_by_side() -> None:
+    entries = {"content": [{"token": "y"}], "refusal": None}
+    said = events(
+        other(1, {"role": "assistant", "content": ""}),
+        chunk({"content": "abc"}),
+        other(1, {"reasoning": "R"}),
+        other(1, {"content": "y"} | cite("u", 0, 1), logprobs=entries),
+        called(F1),
+        other(1, {"tool_calls": [call(0, "c1", "g", "{")]}),
+        chunk({}, "stop"),
+        other(1, {}, "length"),
+        other(2, None, "content_filter"),
+        BASE | {"choices": [], "usage": USAGE},
+        DONE,
+    )
+    assert [event for event in said if isinstance(event, Opened)] == [
+        Opened(0, Text(""), 0),
+        Opened(1, Reasoning(""), 1),
+        Opened(2, Text(""), 1),
+        Opened(3, Call("c1", "f", ""), 0),
+        Opened(4, Call("c1", "g", ""), 1),
+    ]
+    assert [event for event in said if isinstance(event, Finish)] == [
+        Finish(Stop.TOOLS, choice=0),
+        Finish(Stop.LENGTH, choice=1),
+        Finish(Stop.FILTER, choice=2),
+    ]
+    # Each has its own words, offsets and calls; what one does closes nothing of another.
+    assert [event.index for event in said if isinstance(event, Closed)] == [1, 0, 2, 3, 4]
+    assert [(event.index, event.citation) for event in said if isinstance(event, Cited)] == [(2, Citation("u", "t", 0, 1))]
+    assert [event.index for event in said if isinstance(event, Logged)] == [2]
+    assert [event for event in said if isinstance(event, UsageSeen | End)] == [SPENT, End()]
+
+
+@pytest.mark.parametrize("number", [None, -1, True, "0", 0])
+def test_an_index_that_is_none_is_the_first_s(number: Any) -> None:
+    assert events(other(number, {"content": "x"})) == [Opened(0, Text("")), Grew(0, "x")]
 
 
 FAULTS: list[tuple[Any, bytes, ErrorFacts]] = [
@@ -356,6 +401,10 @@ def test_errors_in_the_stream(said: Any, event: bytes, facts: ErrorFacts) -> Non
         [called(call(0, "c1"), finish="tool_calls")],
         [called({"index": 0, "id": "c1", "custom": {"name": "p", "input": {}}})],
         [called(F1, finish="tool_calls"), called(call(0, None, None, ',"b":2}'))],
+        [chunk({"content": "x"}, "tool_calls")],
+        [called({"index": 0, "function": {"arguments": ""}}, finish="function_call")],
+        [called(F1), other(1, {"content": "x"}, "tool_calls")],
+        [chunk({"content": "x"}, "stop"), other(1, {"role": "assistant"}), DONE],
     ],
 )
 def test_what_cannot_be_read_is_no_answer(chunks: list[Any]) -> None:
@@ -374,7 +423,11 @@ NAMES = st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_
 def test_a_stream_gives_what_the_whole_answer_gives(data: st.DataObject, thought: str, text: str, told: list[tuple[str, str]]) -> None:
     whole = [call(None, f"c{index}", name, arguments) for index, (name, arguments) in enumerate(told)]
     message = {"reasoning_content": thought, "content": text, "tool_calls": whole}
-    answer = read(msgspec.json.encode(BASE | {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}], "usage": USAGE}))
+    choices = [
+        {"index": 1, "message": {"content": thought}, "finish_reason": "stop"},
+        {"index": 0, "message": message, "finish_reason": "tool_calls"},
+    ]
+    answer = read(msgspec.json.encode(BASE | {"choices": choices, "usage": USAGE}))
     chunks = [*(chunk({"reasoning_content": one}) for one in thought), *(chunk({"content": one}) for one in text)]
     chunks += [called(call(index, f"c{index}", name, "")) for index, (name, _) in enumerate(told)]
     left = {index: arguments for index, (_, arguments) in enumerate(told)}
@@ -383,4 +436,10 @@ def test_a_stream_gives_what_the_whole_answer_gives(data: st.DataObject, thought
         size = data.draw(st.integers(1, 4))
         chunks.append(called(call(index, None, None, left[index][:size])))
         left = {key: rest for key, value in left.items() if (rest := value[size:] if key == index else value)}
-    assert folded(*chunks, chunk({}, "tool_calls"), BASE | {"choices": [], "usage": USAGE}, DONE) == answer
+    chunks += [chunk({}, "tool_calls")]
+    place = 0
+    for one in (*(other(1, {"content": one}) for one in thought), other(1, {}, "stop")):
+        place = data.draw(st.integers(place, len(chunks)))
+        chunks.insert(place, one)
+        place += 1
+    assert folded(*chunks, BASE | {"choices": [], "usage": USAGE}, DONE) == answer

@@ -148,12 +148,46 @@ def test_a_blocked_prompt_begins_the_answer():
     assert list(decoder().feed(frame({"promptFeedback": {"blockReason": "OTHER"}, "responseId": "r"}))) == [Start("r"), Finish(ir.Stop.REFUSAL)]
 
 
-def test_only_the_first_candidate_answers():
-    other = {"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP", "index": 1}
-    assert decoded({"candidates": [other]}, {"candidates": [{"content": {"parts": [{"text": "a"}]}}, other]}) == (
-        [Opened(0, ir.Text("")), Grew(0, "a")],
-        ["answer:candidates"],
+def of(choice, *parts, **more):
+    return {"content": {"parts": list(parts)}, "index": choice, **more}
+
+
+def test_every_candidate_is_an_answer_with_a_state_of_its_own():
+    sourced = {"groundingMetadata": {"groundingChunks": [{"web": {"uri": "u"}}], "groundingSupports": []}}
+    chunks = [
+        {"candidates": [of(1, {"text": "b"})]},
+        {"candidates": [of(0, {"text": "a"}), of(1, {"functionCall": {"name": "f"}})]},
+        {"candidates": [of(0, {"functionCall": {"name": "g"}}, finishReason="STOP"), of(2, {"text": "c"})]},
+        {"candidates": [of(1, finishReason="STOP"), of(2, {"text": "d"}, finishReason="MAX_TOKENS", **sourced)]},
+    ]
+    assert decoded(*chunks) == (
+        [
+            *[Opened(0, ir.Text(""), 1), Grew(0, "b")],
+            *[Opened(1, ir.Text("")), Grew(1, "a")],
+            *[Closed(0), Opened(2, ir.Call("call_0", "f", "", minted=True), 1), Grew(2, "{}"), Closed(2)],
+            *[Closed(1), Opened(3, ir.Call("call_0", "g", "", minted=True)), Grew(3, "{}"), Closed(3), Finish(ir.Stop.TOOLS)],
+            *[Opened(4, ir.Text(""), 2), Grew(4, "c")],
+            Finish(ir.Stop.TOOLS, choice=1),
+            *[Grew(4, "d"), Cited(4, ir.Citation("u")), Finish(ir.Stop.LENGTH, choice=2)],
+        ],
+        [],
     )
+
+
+def test_what_an_answer_says_beyond_is_named_once():
+    rated = {"safetyRatings": [{"probability": "LOW"}], "avgLogprobs": -0.5}
+    used = {"usageMetadata": {"trafficType": "ON_DEMAND", "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 1}]}}
+    chunks = [{**candidate({"text": "a"}, **rated), **used}, {**candidate(finishReason="STOP", finishMessage="m", **rated), **used}]
+    assert decoded(*chunks)[1] == [
+        *["answer:avgLogprobs", "answer:safetyRatings", "usage:promptTokensDetails", "usage:trafficType"],
+        "answer:finishMessage",
+    ]
+    assert decoded({"promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": "m"}})[1] == ["answer:promptFeedback.blockReasonMessage"]
+
+
+def test_tokens_of_sound_are_counted():
+    said = {"promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 5}], "candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 7}]}
+    assert decoded({"usageMetadata": said}) == ([UsageSeen(ir.Usage(audio_input=5, audio_output=7))], [])
 
 
 NO = ErrorFacts("no", UpstreamDetail("RESOURCE_EXHAUSTED"), 429)
@@ -189,10 +223,19 @@ def test_sources_count_over_all_of_the_text_and_are_said_once():
     assert unread == ["answer:urlContextMetadata"]
 
 
-def test_sources_without_an_open_text_are_not_read():
-    assert decoded(candidate({"text": "a"}), candidate(CALL), candidate(groundingMetadata=SUPPORTED))[1] == ["answer:groundingMetadata"]
-    assert decoded(candidate(CALL, groundingMetadata=SUPPORTED))[1] == ["answer:groundingMetadata"]
-    assert decoded(candidate({"text": "a"}, groundingMetadata={"webSearchQueries": ["q"]}))[1] == ["answer:groundingMetadata"]
+CHUNKS, RECITED = "answer:groundingMetadata.groundingChunks", "answer:citationMetadata.citations"
+WITHOUT_TEXT = [
+    ([candidate({"text": "a"}), candidate(CALL), candidate(groundingMetadata=SUPPORTED)], [CHUNKS]),
+    ([candidate({"text": "a"}), candidate(CALL), candidate(citationMetadata={"citations": [{"uri": "u"}]})], [RECITED]),
+    ([candidate(CALL, groundingMetadata=SUPPORTED)], [CHUNKS]),
+    ([candidate({"text": "a"}, groundingMetadata={"webSearchQueries": ["q"]})], ["answer:groundingMetadata.webSearchQueries"]),
+    ([candidate({"text": "a"}, groundingMetadata=SUPPORTED), candidate(CALL, groundingMetadata=SUPPORTED)], []),
+]
+
+
+@pytest.mark.parametrize(("chunks", "unread"), WITHOUT_TEXT)
+def test_sources_without_an_open_text_are_not_read(chunks, unread):
+    assert decoded(*chunks)[1] == unread
 
 
 LOGGED = {"chosenCandidates": [{"token": "a", "logProbability": -0.10}]}
@@ -208,13 +251,13 @@ def test_log_probabilities_stand_with_their_text():
 @pytest.mark.parametrize(
     "chunk",
     [
-        candidate({"text": "a"}, logprobsResult={"odd": 1}),
+        candidate({"text": "a"}, logprobsResult={"chosenCandidates": [{}]}),
         candidate(CALL, logprobsResult=LOGGED),
         candidate({"text": "a", "thought": True}, logprobsResult=LOGGED),
     ],
 )
 def test_log_probabilities_of_no_text_are_not_read(chunk):
-    assert decoded(chunk)[1] == ["answer:logprobsResult"]
+    assert decoded(chunk)[1] == ["answer:logprobsResult.other"]
 
 
 UNREADABLE = [

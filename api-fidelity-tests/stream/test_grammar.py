@@ -39,19 +39,22 @@ USAGE = chunk(choices=[], usage={"total_tokens": 3})
 ERROR = {"error": {"message": "x"}}
 ONE = chunk(call(id="a", name="f"))
 
-GOOD_CHAT = [ROLE, chunk({"content": "a"}), ONE, chunk(call(arguments="{}")), chunk(call(1, id="b", name="f")), FINISH, USAGE, DONE]
+OTHER = [chunk({"role": "assistant"}, index=1), chunk(call(id="b", name="g"), index=1)]  # a second choice counts its calls anew
+OVER = chunk(finish="length", index=1)
+
+GOOD_CHAT = [ROLE, chunk({"content": "a"}), ONE, chunk(call(arguments="{}")), *OTHER, chunk(call(1, id="b", name="f")), FINISH, OVER, USAGE, DONE]
 BAD_CHAT = {
     "no terminal": [ROLE, FINISH],
     "two terminals": [ROLE, FINISH, DONE, DONE],
     "something after the terminal": [ROLE, ERROR, FINISH],
-    "an end without a finish": [ROLE, DONE],
+    "an end without a finish": [ROLE, *OTHER, FINISH, DONE],
     "two ids": [ROLE, FINISH | {"id": "d"}, DONE],
     "no id": [ROLE | {"id": ""}, FINISH | {"id": ""}, DONE],
     "two values of model": [ROLE, FINISH | {"model": "n"}, DONE],
     "something after the usage chunk": [ROLE, FINISH, USAGE, USAGE, DONE],
     "a chunk without choices that is no usage chunk": [ROLE, USAGE, FINISH, DONE],
     "a choice goes on after its finish": [ROLE, FINISH, FINISH, DONE],
-    "no role first": [FINISH, DONE],
+    "no role first": [ROLE, FINISH, OVER, DONE],
     "a call out of its order": [ROLE, chunk(call(1, id="a", name="f")), FINISH, DONE],
     "a call without its id": [ROLE, chunk(call(name="f")), FINISH, DONE],
     "a call without its name": [ROLE, chunk(call(id="a")), FINISH, DONE],
@@ -62,8 +65,8 @@ BAD_CHAT = {
 }
 
 
-def begin(index=0, kind="text"):
-    return {"type": "content_block_start", "index": index, "content_block": {"type": kind}}
+def begin(index=0, kind="text", **members):
+    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **members}}
 
 
 def delta(index=0, kind="text_delta"):
@@ -80,7 +83,24 @@ STOP = {"type": "message_stop"}
 BROKEN = {"type": "error", "error": {}}
 SIGNED = delta(kind="signature_delta")
 
+SEARCH = begin(kind="server_tool_use", id="s", name="web_search")
+FOUND = begin(1, "web_search_tool_result", tool_use_id="s", content=[])
+
 GOOD_MESSAGES = [START, {"type": "ping"}, begin(kind="thinking"), SIGNED, stop(), begin(1), delta(1), stop(1), REASON, STOP]
+SEARCHED = [
+    START,
+    SEARCH,
+    delta(kind="input_json_delta"),
+    stop(),
+    FOUND,
+    stop(1),
+    begin(2),
+    delta(2),
+    delta(2, "citations_delta"),
+    stop(2),
+    REASON,
+    STOP,
+]
 BAD_MESSAGES = {
     "no terminal": [START, REASON],
     "two terminals": [START, REASON, STOP, BROKEN],
@@ -94,6 +114,11 @@ BAD_MESSAGES = {
     "a delta outside its block": [START, delta(), REASON, STOP],
     "a delta of another kind of block": [START, begin(), SIGNED, stop(), REASON, STOP],
     "more after the signature": [START, begin(kind="thinking"), SIGNED, SIGNED, stop(), REASON, STOP],
+    "a search without its id": [START, begin(kind="server_tool_use", name="web_search"), stop(), REASON, STOP],
+    "a search without its name": [START, begin(kind="server_tool_use", id="s"), stop(), REASON, STOP],
+    "results of no search": [START, FOUND | {"index": 0}, stop(), REASON, STOP],
+    "or twice": [START, SEARCH, stop(), FOUND, stop(1), FOUND | {"index": 2}, stop(2), REASON, STOP],
+    "results without their content": [START, SEARCH, stop(), begin(1, "web_search_tool_result", tool_use_id="s"), stop(1), REASON, STOP],
     "a stop of a block that is not open": [START, begin(), stop(), stop(), REASON, STOP],
     "message_delta inside a block": [START, begin(), REASON, STOP],
     "message_start inside a message": [START, START, REASON, STOP],
@@ -124,13 +149,22 @@ def part(step):
     return {"type": f"response.content_part.{step}", "item_id": "i", "output_index": 0, "content_index": 0, "part": {}}
 
 
+def step(name, **members):
+    return {"type": f"response.web_search_call.{name}", "item_id": "i", "output_index": 0, **members}
+
+
+LOOKUP = {"type": "web_search_call", "id": "i"}
+ASKED, ANSWERED = ({"type": f"response.output_item.{name}", "output_index": 0, "item": LOOKUP} for name in ("added", "done"))
 CREATED, ADDED, ENDED = response("created"), item("added"), item("done")
 COMPLETED = response("completed", CALL)
 SAID, ALL = arguments("delta", delta="{}"), arguments("done", arguments="{}")
 
 GOOD_RESPONSES = [CREATED, ADDED, part("added"), part("done"), SAID, ALL, ENDED, item("added", 1, id="j"), item("done", 1, id="j")]
 GOOD_RESPONSES += [response("incomplete", CALL, CALL | {"id": "j"})]
+LOOKED_UP = [CREATED, ASKED, *map(step, ("in_progress", "searching", "completed")), ANSWERED, response("completed", LOOKUP)]
 BAD_RESPONSES = {
+    "a step of another kind of item": numbered(CREATED, ADDED, step("searching"), ENDED, COMPLETED),
+    "a search's steps out of their order": numbered(CREATED, ASKED, step("searching"), step("in_progress"), ANSWERED, COMPLETED),
     "no terminal": numbered(CREATED, ADDED, ENDED),
     "two terminals": numbered(CREATED, response("completed"), response("failed")),
     "something after the terminal": numbered(CREATED, response("failed"), ADDED),
@@ -152,8 +186,8 @@ BAD_RESPONSES = {
 }
 
 
-def said(text="a", finish=None, **members):
-    ending = {"finishReason": finish} if finish else {}
+def said(text="a", finish=None, index=None, **members):
+    ending = ({"finishReason": finish} if finish else {}) | ({"index": index} if index else {})
     return {"candidates": [{"content": {"parts": [{"text": text}]}, **ending}], **members}
 
 
@@ -162,9 +196,9 @@ def spent(total):
 
 
 NAMELESS = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "", "args": {}}}]}, "finishReason": "STOP"}]}
-GOOD_GEMINI = [said(**spent(1)), said(), said(finish="STOP", **spent(2))]
+GOOD_GEMINI = [said(**spent(1)), said(), said(index=1), said(finish="STOP", **spent(2)), said(finish="STOP", index=1)]
 BAD_GEMINI = {
-    "no terminal": [said()],
+    "no terminal": [said(), said(index=1), said(finish="STOP")],
     "two terminals": [said(finish="STOP"), said(finish="STOP")],
     "something after the terminal": [ERROR, said()],
     "usage that shrinks": [said(**spent(2)), said(finish="STOP", **spent(1))],
@@ -187,6 +221,9 @@ def test_a_good_stream_passes(grammar, surface):
     [
         (CHAT, [ERROR]),
         (CHAT, [ROLE, ERROR]),
+        (MESSAGES, SEARCHED),
+        (RESPONSES, numbered(*LOOKED_UP)),
+        (GEMINI, [said(finish="STOP"), said(index=1), ERROR]),
         (MESSAGES, [BROKEN]),
         (MESSAGES, [START, begin(), BROKEN]),
         (RESPONSES, numbered({"type": "error"})),
@@ -206,6 +243,21 @@ def test_a_good_end_passes(grammar, surface, events):
 def test_each_rule_refuses_what_breaks_it(grammar, surface, rule):
     with pytest.raises(AssertionError, match=re.escape(rule)):
         grammar(surface, sse(*ORDERS[surface][1][rule]).encode())
+
+
+@pytest.mark.parametrize(
+    ("events", "rule"),
+    [
+        ([said(), said(finish="STOP", index=1)], "no terminal"),
+        ([said(finish="STOP"), ERROR], "two terminals"),
+        ([said(finish="STOP"), said(index=1), said()], "something after the terminal"),
+        ([said(finish="STOP"), spent(3)], "something after the terminal"),
+        ([], "no terminal"),
+    ],
+)
+def test_each_candidate_ends_once_and_an_end_is_the_last(grammar, events, rule):
+    with pytest.raises(AssertionError, match=rule):
+        grammar(GEMINI, sse(*events).encode())
 
 
 @pytest.mark.parametrize("rule", [rule for rule in BAD_GEMINI if rule != "a frame that is no object"])

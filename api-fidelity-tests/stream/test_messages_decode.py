@@ -173,8 +173,30 @@ UNREAD = {
     "newer block": ([begin(0, "hologram\r\nx-evil: 1"), delta(0, "hologram_delta"), stop(0)], ["answer:unknown"]),
     "newer events": ([{"type": "brand_new_event", "delta": "x"}, {"type": "brand_new_event"}], ["answer:unknown"]),
     "members": (
-        [start(container={"id": "c"}, diagnostics=None), outcome(None, container={"id": "c"}) | {"context_management": {"applied_edits": []}}],
-        ["answer:container", "answer:context_management"],
+        [
+            start(container={"id": "c"}, diagnostics=None, input_transformations=[]),
+            outcome(None, container={"id": "c"}) | {"context_management": {"applied_edits": [{}]}, "input_transformations": [{}]},
+        ],
+        ["answer:container", "answer:context_management", "answer:input_transformations"],
+    ),
+    "members that say nothing": ([start(container=None), outcome(None) | {"context_management": {"applied_edits": []}}], []),
+    "what a refusal says": (
+        [outcome(None, stop_details={"type": "refusal", "category": "bio", "explanation": None, "recommended_model": "m"})],
+        ["answer:stop_details.category", "answer:stop_details.recommended_model"],
+    ),
+    "what a usage says": (
+        [
+            start(usage={"speed": "fast", "inference_geo": "global", "service_tier": "batch"}),
+            outcome(None) | {"usage": {"server_tool_use": {"web_search_requests": 2}, "speed": "fast"}},
+        ],
+        ["usage:inference_geo", "usage:speed", "usage:service_tier.batch", "usage:server_tool_use"],
+    ),
+    "a usage that says nothing": (
+        [
+            start(usage={"speed": "standard", "inference_geo": "not_available", "cache_creation": {"ephemeral_5m_input_tokens": 0}}),
+            outcome(None) | {"usage": {"server_tool_use": {"web_search_requests": 0}}},
+        ],
+        [],
     ),
 }
 
@@ -190,8 +212,10 @@ def test_what_is_skipped_of_a_block_leaves_the_rest():
     place = {"type": "char_location", "cited_text": "x", "document_index": 0}
     frames = [begin(0, text=""), delta(0, "citations_delta", citation=place), words(0, "A"), delta(0, "future_delta"), delta(0, "future_delta")]
     assert decoded(*frames, stop(0)) == ([Opened(0, Text("")), Grew(0, "A"), Closed(0)], ["answer:char_location", "answer:unknown"])
-    events, unread = decoded(begin(0, "tool_use", id="t1", name="f", toolset_name="s"), piece(0, "{}"), stop(0))
-    assert (events, unread) == ([CALL, Grew(0, "{}"), Closed(0)], ["answer:tool_use.toolset_name"])
+    said = {"toolset_name": "s", "caller": {"type": "code_execution_20250825", "tool_id": "c"}}
+    events, unread = decoded(begin(0, "tool_use", id="t1", name="f", **said), piece(0, "{}"), stop(0))
+    assert (events, unread) == ([CALL, Grew(0, "{}"), Closed(0)], ["answer:tool_use.caller", "answer:tool_use.toolset_name"])
+    assert decoded(begin(0, "tool_use", id="t1", name="f", caller={"type": "direct"}), piece(0, "{}"), stop(0))[1] == []
 
 
 USED = {"input_tokens": 3, "cache_read_input_tokens": 75, "cache_creation_input_tokens": 20, "output_tokens": 1}
@@ -242,6 +266,10 @@ NO_ARGUMENTS = {
     "null": ([begin(0, "tool_use", id="t1", name="f", input=None), stop(0), outcome("tool_use"), END], ["{}"]),
     "nobody closed it": ([USE, outcome("tool_use"), END], ["{}"]),
     "cut": ([USE, stop(0), outcome("max_tokens"), END], []),
+    "refused": ([USE, stop(0), outcome("refusal"), END], []),
+    "paused": ([USE, stop(0), outcome("pause_turn"), END], []),
+    "an end that is newer": ([USE, stop(0), outcome("solar_flare"), END], []),
+    "no reason": ([USE, stop(0), END], ["{}"]),
     "cut and nobody closed it": ([USE, outcome("max_tokens"), END], []),
 }
 
@@ -251,6 +279,20 @@ def test_no_arguments_are_an_empty_object_but_in_a_cut_answer(frames, grown):
     events, _ = decoded(*frames)
     assert [event.text for event in events if isinstance(event, Grew)] == grown
     assert events.count(Closed(0)) == 1
+
+
+HALVES = {
+    "closed": [USE, piece(0, '{"a": "par'), stop(0), outcome("max_tokens"), END],
+    "nobody closed it": [USE, piece(0, '{"a": "par'), outcome("max_tokens"), END],
+    "not the last": [USE, piece(0, '{"a": "par'), begin(1, text="A"), stop(0), stop(1), outcome("refusal"), END],
+}
+
+
+@pytest.mark.parametrize("frames", HALVES.values(), ids=HALVES)
+def test_half_a_call_is_told_as_far_as_it_came(frames):
+    events, unread = decoded(*frames)
+    assert [event for event in events if getattr(event, "index", None) == 0] == [CALL, Grew(0, '{"a": "par'), Closed(0)]
+    assert unread == []
 
 
 def test_a_block_that_nobody_closed_is_whole_at_the_end():

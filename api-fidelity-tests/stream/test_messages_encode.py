@@ -19,9 +19,9 @@ from asgi_surface.codecs.messages.decode import decoder
 from asgi_surface.codecs.messages.encode import encoder
 from asgi_surface.codecs.messages.write import write
 from asgi_surface.errors import Code, GatewayError, UpstreamDetail, UpstreamError
-from asgi_surface.events import Cited, Closed, End, Ending, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, End, Ending, Finish, Found, Grew, Logged, Opened, Sealed, Start, UsageSeen
 from asgi_surface.framing import Frame
-from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Search, Stop, Text, Usage
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
 
 ASKED = ir.Request(turns=())
@@ -39,30 +39,44 @@ def context(request=ASKED, aliases=()):
 def parted(*parts, pieces=2):
     """The events that tell the parts, text in pieces; a seal comes where the decoders put it."""
     for index, part in enumerate(parts):
-        call = isinstance(part, Call)
-        said = part.arguments if call else part.text
-        seal = getattr(part, "seal", None)
-        yield Opened(index, structs.replace(part, arguments="", seal=None) if call else type(part)(""))
-        yield from [Sealed(index, seal)] if call and seal else []
-        size = max(1, -(-len(said) // pieces))
-        yield from (Grew(index, said[at : at + size]) for at in range(0, len(said), size))
-        yield from [Sealed(index, seal)] if seal and not call else []
+        yield from sought(index, part) if isinstance(part, Search) else worded(index, part, pieces)
         yield Closed(index)
 
 
-def encoded(events, *, start=None, usage=None, ending=None, asked=None):
-    """All frames of a stream, as data, each named by its type."""
-    writer = encoder(asked or context())
-    assert writer.sequential
-    frames = [*writer.open(start or Start("msg_1", "up"), usage), *(frame for event in events for frame in writer.part(event))]
-    frames += writer.close(ending or Ending(Stop.END))
-    assert [name.decode() for name, _ in frames] == [json.loads(data)["type"] for _, data in frames]
+def sought(index, part):
+    return [Opened(index, Search(part.id, part.query)), Found(index, part.sources, part.failed)]
+
+
+def worded(index, part, pieces):
+    call = isinstance(part, Call)
+    said = part.arguments if call else part.text
+    seal = getattr(part, "seal", None)
+    yield Opened(index, structs.replace(part, arguments="", seal=None) if call else type(part)(""))
+    yield from [Sealed(index, seal)] if call and seal else []
+    size = max(1, -(-len(said) // pieces))
+    yield from (Grew(index, said[at : at + size]) for at in range(0, len(said), size))
+    yield from [Sealed(index, seal)] if seal and not call else []
+    yield from (Cited(index, source) for source in getattr(part, "citations", ()))
+
+
+def held_to(grammar, frames):
+    """The frames, when together they are a stream of the surface."""
+    grammar(MESSAGES, b"".join(b"event: %b\ndata: %b\n\n" % frame for frame in frames))
     return frames
 
 
-def told(events, **members):
+def encoded(grammar, events, *, start=None, usage=None, ending=None, asked=None):
+    """All frames of a stream, as data, each named by its type."""
+    writer = encoder(asked or context())
+    assert (writer.sequential, writer.several) == (True, False)
+    frames = [*writer.open(start or Start("msg_1", "up"), usage), *(frame for event in events for frame in writer.part(event))]
+    frames += writer.close(ending or Ending(Stop.END))
+    return held_to(grammar, frames)
+
+
+def told(grammar, events, **members):
     """What stands between the opening and the closing frames."""
-    return [json.loads(data) for _, data in encoded(events, **members)][1:-2]
+    return [json.loads(data) for _, data in encoded(grammar, events, **members)][1:-2]
 
 
 def accumulated(frames):
@@ -101,6 +115,37 @@ def words(index, *pieces):
     return [begin(index, type="text", text=""), *[delta(index, "text_delta", text=piece) for piece in pieces], stop(index)]
 
 
+A, B = Citation("https://a.example", "A"), Citation("https://b.example")
+
+
+def searched(index, content, identity="asf_ws_1"):
+    asked = delta(index, "input_json_delta", partial_json='{"query":"who \\"is\\" it"}')
+    return [
+        begin(index, type="server_tool_use", id=identity, name="web_search", input={}),
+        asked,
+        stop(index),
+        begin(index + 1, type="web_search_tool_result", tool_use_id=identity, content=content),
+        stop(index + 1),
+    ]
+
+
+def envelope(source):
+    return seals.wrap(Seal(f"{source.title}\n{source.url}", SealKind.TEXT, CHAT), "up")
+
+
+def results(*sources):
+    return [{"type": "web_search_result", "url": one.url, "title": one.title, "encrypted_content": envelope(one)} for one in sources]
+
+
+def cited(index, source):
+    place = {"type": "web_search_result_location", "url": source.url, "title": source.title or None, "cited_text": ""}
+    return delta(index, "citations_delta", citation=place | {"encrypted_index": envelope(source)})
+
+
+QUERY = 'who "is" it'
+FAILED = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+
+
 WRITTEN = {
     "text": ([Text("Hi")], words(0, "H", "i")),
     "no words": ([Text(""), Refusal(""), Reasoning(""), Text("A")], words(0, "A")),
@@ -124,8 +169,8 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(("parts", "frames"), WRITTEN.values(), ids=WRITTEN)
-def test_a_part_is_a_block(parts, frames):
-    assert told(parted(*parts), asked=context(aliases={"short": Alias("a much longer name")})) == frames
+def test_a_part_is_a_block(grammar, parts, frames):
+    assert told(grammar, parted(*parts), asked=context(aliases={"short": Alias("a much longer name")})) == frames
 
 
 AT_ONCE = {
@@ -141,22 +186,26 @@ AT_ONCE = {
         [Opened(0, Text("A")), Cited(0, Citation("u")), Logged(0, Raw(b"[]")), Sealed(0, SEALED), Closed(0)],
         words(0, "A"),
     ),
+    "what a part does not have": (
+        [Opened(0, Call("c1", "f", "{}")), Found(0, (A,)), Cited(0, A), Closed(0), Opened(1, Search("ws_1", QUERY)), Grew(1, "x"), Closed(1)],
+        [*use(0, "{}"), *searched(1, [])[:3]],
+    ),
 }
 
 
 @pytest.mark.parametrize(("events", "frames"), AT_ONCE.values(), ids=AT_ONCE)
-def test_what_is_known_at_once_is_told_at_once(events, frames):
-    assert told(events) == frames
+def test_what_is_known_at_once_is_told_at_once(grammar, events, frames):
+    assert told(grammar, events) == frames
 
 
 @pytest.mark.parametrize("seal", [None, SEALED])
-def test_hidden_thinking_keeps_its_token_or_its_words_in_the_envelope(seal):
-    found = told(parted(Reasoning("RS", seal)), asked=context(OMITTED))
+def test_hidden_thinking_keeps_its_token_or_its_words_in_the_envelope(grammar, seal):
+    found = told(grammar, parted(Reasoning("RS", seal)), asked=context(OMITTED))
     assert found == thinking(0, seal=seal or Seal("RS", SealKind.TEXT, CHAT))
 
 
-def test_the_opening_has_the_upstream_s_facts_or_the_gateway_s():
-    opening = json.loads(encoded([], start=Start("msg_1", "up", service_tier="default"), usage=Usage(100, 1, 75))[0][1])
+def test_the_opening_has_the_upstream_s_facts_or_the_gateway_s(grammar):
+    opening = json.loads(encoded(grammar, [], start=Start("msg_1", "up", service_tier="default"), usage=Usage(100, 1, 75))[0][1])
     assert opening == {
         "type": "message_start",
         "message": {
@@ -170,7 +219,7 @@ def test_the_opening_has_the_upstream_s_facts_or_the_gateway_s():
             "usage": {"input_tokens": 25, "cache_read_input_tokens": 75, "output_tokens": 1, "service_tier": "standard"},
         },
     }
-    bare = json.loads(encoded([], start=Start())[0][1])["message"]
+    bare = json.loads(encoded(grammar, [], start=Start())[0][1])["message"]
     assert (bare["id"], bare["model"], bare["usage"]) == ("asf_msg_r1", "m", {"input_tokens": 0, "output_tokens": 0})
 
 
@@ -192,8 +241,8 @@ USED = {
 
 
 @pytest.mark.parametrize(("usage", "expected"), USED.values(), ids=USED)
-def test_usage_is_told_at_the_end(usage, expected):
-    *_, outcome, end = encoded([], ending=Ending(Stop.STOP_SEQUENCE, "END", usage))
+def test_usage_is_told_at_the_end(grammar, usage, expected):
+    *_, outcome, end = encoded(grammar, [], ending=Ending(Stop.STOP_SEQUENCE, "END", usage))
     assert json.loads(outcome[1]) == {
         "type": "message_delta",
         "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"},
@@ -213,32 +262,62 @@ ENDS = [
     (Stop.FILTER, [Refusal("No.")], "refusal"),
     (Stop.LENGTH, [Refusal("No.")], "max_tokens"),
     (Stop.LENGTH, [Call("c", "f", '{"a": "par')], "max_tokens"),
-    (Stop.LENGTH, [Call("c", "p", "free", Form.CUSTOM)], "max_tokens"),
 ]
 
 
 @pytest.mark.parametrize(("reason", "parts", "said"), ENDS)
-def test_the_finish_is_told(reason, parts, said):
-    assert json.loads(encoded(parted(*parts), ending=Ending(reason))[-2][1])["delta"] == {"stop_reason": said, "stop_sequence": None}
+def test_the_finish_is_told(grammar, reason, parts, said):
+    assert json.loads(encoded(grammar, parted(*parts), ending=Ending(reason))[-2][1])["delta"] == {"stop_reason": said, "stop_sequence": None}
 
 
-BROKEN = {
-    "half": ([Call("c", "f", '{"a": "par')], Stop.TOOLS),
-    "malformed": ([Call("c", "f", '{"a": "x""}')], Stop.END),
-    "a list": ([Call("c", "f", "[]"), Text("A")], Stop.TOOLS),
-    "half, and more after it in a cut answer": ([Call("c", "f", "{"), Text("A")], Stop.LENGTH),
-    "free text": ([Call("c", "p", "free", Form.CUSTOM)], Stop.TOOLS),
+CUTS = [Stop.LENGTH, Stop.FILTER, Stop.REFUSAL, Stop.OTHER, Stop.PAUSE]
+
+
+@pytest.mark.parametrize("reason", CUTS)
+def test_half_a_call_is_told_as_far_as_it_came_wherever_it_stands(grammar, reason):
+    parts = [Call("c1", "f", '{"a": "par'), Text("A"), Call("c2", "f", "{"), Call("c3", "f", "")]
+    found = told(grammar, parted(*parts, pieces=1), ending=Ending(reason))
+    assert found == [*use(0, '{"a": "par'), *words(1, "A"), *use(2, "{", identity="c2"), *use(3, "", identity="c3")]
+
+
+def test_a_call_of_free_text_is_an_error_as_in_a_whole_answer(grammar):
+    part = Call("c", "p", "free", Form.CUSTOM)
+    with pytest.raises(UpstreamError) as whole:
+        write(Response(id="msg_1", model="up", parts=(part,), stop=Stop.TOOLS), context())
+    with pytest.raises(UpstreamError) as streamed:
+        encoded(grammar, parted(part))
+    assert (streamed.value.code, streamed.value.message) == (whole.value.code, whole.value.message)
+
+
+SEARCHES = {
+    "found": (parted(Search("ws_1", QUERY, (A, B))), searched(0, results(A, B))),
+    "failed": (parted(Search("ws_1", QUERY, failed=True)), searched(0, FAILED)),
+    "cut before it gave anything": ([Opened(0, Search("ws_1", QUERY)), Closed(0)], searched(0, [])[:3]),
+    "cited": (
+        parted(Search("ws_1", QUERY, (A, B)), Text("x", citations=(A, Citation("u"), B))),
+        [*searched(0, results(A, B)), begin(2, type="text", text=""), delta(2, "text_delta", text="x"), cited(2, A), cited(2, B), stop(2)],
+    ),
+    "cited before its words": (
+        [*parted(Search("ws_1", QUERY, (A,))), Opened(1, Text("")), Cited(1, A), Grew(1, "x"), Grew(1, "y"), Closed(1)],
+        [
+            *searched(0, results(A)),
+            begin(2, type="text", text=""),
+            delta(2, "text_delta", text="x"),
+            cited(2, A),
+            delta(2, "text_delta", text="y"),
+            stop(2),
+        ],
+    ),
+    "cited before it was found": (parted(Text("x", citations=(A,)), Search("ws_1", QUERY, (A,))), [*words(0, "x"), *searched(1, results(A))]),
 }
 
 
-@pytest.mark.parametrize(("parts", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_call_that_is_no_object_is_no_success(parts, reason):
-    """Its pieces have been relayed as they came; there is no success terminal for them, as there is none for the whole answer."""
-    with pytest.raises(UpstreamError) as whole:
-        write(Response(id="msg_1", model="up", parts=tuple(parts), stop=reason), context())
-    with pytest.raises(UpstreamError) as streamed:
-        encoded(parted(*parts), ending=Ending(reason))
-    assert (streamed.value.code, streamed.value.message) == (whole.value.code, whole.value.message)
+@pytest.mark.parametrize(("events", "frames"), [(list(events), frames) for events, frames in SEARCHES.values()], ids=SEARCHES)
+def test_a_search_is_told_as_the_surface_s_own(grammar, events, frames):
+    assert told(grammar, events) == frames
+    counted = json.loads(encoded(grammar, events, ending=Ending(Stop.END, usage=Usage(1, 2)))[-2][1])["usage"]
+    assert counted["server_tool_use"] == {"web_search_requests": 1, "web_fetch_requests": 0}
+    assert json.loads(encoded(grammar, events)[-2][1])["usage"] == {"output_tokens": 0}
 
 
 FAILURES = {
@@ -256,12 +335,11 @@ FAILURES = {
 
 @pytest.mark.parametrize(("error", "said"), FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("begun", [True, False])
-def test_a_failure_is_one_error_event(error, said, begun):
+def test_a_failure_is_one_error_event(grammar, error, said, begun):
     writer = encoder(context())
-    for event in [Opened(0, Text("par"))] if begun else []:
-        writer.open(Start("msg_1", "up"), None)
-        writer.part(event)
-    ((name, data),) = writer.fail(error)
+    opening = [*writer.open(Start("msg_1", "up"), None), *writer.part(Opened(0, Text("par")))] if begun else []
+    ((name, data),) = frames = writer.fail(error)
+    held_to(grammar, [*opening, *frames])
     assert (name, json.loads(data)) == (b"error", {"type": "error", "error": said, "request_id": "r1"})
 
 
@@ -269,9 +347,11 @@ LETTERS = st.text(min_size=1, max_size=9)
 NAMES = st.from_regex(r"[a-zA-Z_]{1,8}", fullmatch=True)
 OBJECTS = st.dictionaries(LETTERS, st.integers(-9, 9) | LETTERS, max_size=2).map(json.dumps)
 SIGNED = st.builds(Seal, LETTERS, st.just(SealKind.SIGNATURE), st.just(MESSAGES))
+SOURCES = st.sampled_from([A, Citation("https://c.example", "C")])
 PARTS = st.one_of(
-    st.builds(Text, LETTERS),
+    st.builds(Text, LETTERS, citations=st.lists(SOURCES, max_size=2).map(tuple)),
     st.builds(Refusal, LETTERS),
+    st.builds(Search, NAMES, LETTERS, st.lists(SOURCES, max_size=2).map(tuple), st.booleans()),
     st.builds(Call, NAMES, NAMES, OBJECTS, seal=st.none() | st.just(THOUGHT)),
     st.builds(Reasoning, st.text(max_size=9), st.none() | SIGNED),
     st.just(Reasoning("", REDACTED)),
@@ -283,9 +363,9 @@ STOPS = st.sampled_from([Stop.END, Stop.TOOLS, Stop.LENGTH, Stop.PAUSE, Stop.STO
 
 @settings(max_examples=60, database=None)
 @given(st.lists(PARTS, max_size=4), USAGES, STOPS, st.none() | LETTERS, st.integers(1, 4), st.sampled_from([ASKED, OMITTED]))
-def test_the_sdk_accumulates_the_stream_to_the_whole_answer(parts, usage, reason, sequence, pieces, request_):
+def test_the_sdk_accumulates_the_stream_to_the_whole_answer(grammar, parts, usage, reason, sequence, pieces, request_):
     asked = context(request_)
-    frames = encoded(parted(*parts, pieces=pieces), ending=Ending(reason, sequence, usage), asked=asked)
+    frames = encoded(grammar, parted(*parts, pieces=pieces), ending=Ending(reason, sequence, usage), asked=asked)
     whole = json.loads(write(Response(id="msg_1", model="up", parts=tuple(parts), usage=usage, stop=reason, stop_sequence=sequence), asked))
     assert accumulated(frames) == {name: value for name, value in whole.items() if value is not None}
 
@@ -315,8 +395,8 @@ EXACT = st.one_of(
 
 @settings(max_examples=60, database=None)
 @given(st.lists(EXACT, max_size=4), st.integers(1, 4), st.sampled_from([Stop.TOOLS, Stop.LENGTH, Stop.PAUSE]), st.none() | LETTERS)
-def test_decoding_what_was_written_gives_the_events(parts, pieces, reason, sequence):
+def test_decoding_what_was_written_gives_the_events(grammar, parts, pieces, reason, sequence):
     start, usage = Start("msg_1", "up", service_tier="priority"), Usage(11, 7, 3)
     events = list(parted(*parts, pieces=pieces))
-    found = redecoded(encoded(events, start=start, ending=Ending(reason, sequence, usage)))
+    found = redecoded(encoded(grammar, events, start=start, ending=Ending(reason, sequence, usage)))
     assert list(map(opened, found)) == [start, UsageSeen(Usage(0, 0)), *events, Finish(reason, sequence), UsageSeen(usage), End()]

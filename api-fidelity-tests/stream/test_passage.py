@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asgi_surface.codecs.base import Sight, Signal
+from asgi_surface.codecs.responses.stream import ResponsesWatch
 from asgi_surface.errors import Code, ErrorFacts, UpstreamDetail, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.ir import Stop, Usage
 from asgi_surface.lifecycle import Kind, State
 from asgi_surface.stream import Passage
+from asgi_surface.surfaces import RESPONSES
 
 STOPS = {"stop": Stop.END, "length": Stop.LENGTH}
 
@@ -286,3 +288,45 @@ def test_the_client_leaves():
     assert one.feed(b'data: {"stop": "stop", "used": 1}\n\ndata: [DONE]\n\n') == one.fail(TIMEOUT) == one.eof() == b""
     assert (one.state, one.closed, one.stop, one.usage, one.fault, one.frames) == (State.CANCELLED, True, None, None, None, 1)
     assert out
+
+
+def _event(kind, number, **members):
+    data = json.dumps({"type": f"response.{kind}", "sequence_number": number} | members).encode()
+    return f"event: response.{kind}\n".encode() + b"data: " + data + b"\n\n"
+
+
+ITEM = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": []}
+BEGUN = [
+    _event("created", 0, response={"id": "resp_1", "object": "response", "output": []}),
+    _event("output_item.added", 1, output_index=0, item=ITEM | {"status": "in_progress"}),
+    _event("output_item.done", 2, output_index=0, item=ITEM),
+    _event("output_item.added", 3, output_index=1, item=ITEM | {"id": "msg_2"}),
+]
+UNPASSED = {
+    Code.OUTPUT_TOO_LARGE: _event("output_text.delta", 4, item_id="msg_2", output_index=1, content_index=0, delta="x" * 9),
+    Code.EVENT_TOO_LARGE: _event("output_text.delta", 4, item_id="msg_2", output_index=1, content_index=0, delta="x" * 999),
+    Code.UPSTREAM_BAD_RESPONSE: _event("completed", 4, response=[]),
+    Code.UPSTREAM_TRUNCATED: b"",
+}
+
+
+@pytest.mark.parametrize("code", UNPASSED)
+def test_a_responses_failure_goes_on_from_what_the_client_got(grammar, code):
+    one = Passage(ResponsesWatch(), Framing.SSE, event_bytes=500, output_chars=len("ok") + 4, eof_ends=False, request_id="req_1")
+    text = _event("output_text.delta", 4, item_id="msg_2", output_index=1, content_index=0, delta="ok")
+    last = UNPASSED[code].replace(b'"sequence_number": 4', b'"sequence_number": 5')
+    out = one.feed(b"".join(BEGUN) + text + last) + one.eof()
+    grammar(RESPONSES, out)
+    assert (one.fault and one.fault.code, out.count(b"event: ")) == (code, 6)
+    failed = json.loads(out.rpartition(b"data: ")[2])
+    assert (failed["type"], failed["sequence_number"]) == ("response.failed", 5)
+    assert failed["response"]["output"] == [ITEM]
+
+
+def test_a_responses_failure_repeats_no_more_than_it_may_keep():
+    image = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "A" * (1 << 20)}
+    one = Passage(ResponsesWatch(), Framing.SSE, event_bytes=1 << 22, output_chars=100, eof_ends=False, request_id="req_1")
+    late = _event("output_item.done", 5, output_index=2, item=ITEM | {"id": "msg_3"})
+    out = one.feed(b"".join(BEGUN) + _event("output_item.done", 4, output_index=1, item=image) + late) + one.eof()
+    failed = json.loads(out.rpartition(b"data: ")[2])
+    assert (failed["sequence_number"], failed["response"]["output"]) == (6, [ITEM])

@@ -359,9 +359,9 @@ def test_what_is_not_read_is_named_once_by_its_item():
         delta("output_text", 1, "a", "m1"),
         event("output_text.annotation.added", **at(1, "m1", 0), annotation=note),
         done(1, message(cited, phase="commentary")),
-        completed(search, message(cited, phase="commentary"), moderation={"input": {}}),
+        completed(search, message(cited, phase="commentary"), tool_usage={"web_search": {"num_requests": 1}}, moderation=None),
     )
-    assert unread == ["answer:web_search_call", "answer:file_citation", "answer:message.phase", "answer:moderation"]
+    assert unread == ["answer:web_search_call", "answer:file_citation", "answer:message.phase", "answer:tool_usage"]
     assert set(unread) <= set(ANSWER_ROWS)
 
 

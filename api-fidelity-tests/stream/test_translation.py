@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
-from asgi_surface.events import Cited, Closed, End, Ending, Fault, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, End, Ending, Fault, Finish, Found, Grew, Logged, Opened, Sealed, Start, UsageSeen
 from asgi_surface.framing import Framing
-from asgi_surface.ir import Call, Citation, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.ir import Call, Citation, Form, Reasoning, Seal, SealKind, Search, Stop, Text, Usage
 from asgi_surface.lifecycle import State
+from asgi_surface.losses import LEFT, held
 from asgi_surface.surfaces import GEMINI
 from asgi_surface.translation import Sequencer, Translation
 
@@ -39,8 +40,8 @@ class Script:
 class Record:
     """An encoder that notes what it is told and writes one frame for each. It cannot say the events of `unsayable`."""
 
-    def __init__(self, *, sequential=False, unsayable=()):
-        self.sequential = sequential
+    def __init__(self, *, sequential=False, several=False, unsayable=()):
+        self.sequential, self.several = sequential, several
         self.told = []
         self._unsayable = unsayable
 
@@ -80,8 +81,14 @@ def translated(*frames, framing=Framing.SSE, eof_ends=True, chars=99, event_byte
     return one, record.told
 
 
-def opened(index=0):
-    return Opened(index, Text(""))
+def opened(index=0, choice=0):
+    return Opened(index, Text(""), choice)
+
+
+def called(arguments, form=Form.FUNCTION, choice=0):
+    """The events of a call whose arguments come in two pieces."""
+    half = len(arguments) // 2
+    return [Opened(1, Call("c", "f", arguments[:half], form), choice), Grew(1, arguments[half:]), LAST]
 
 
 START, CLOSED, FINISH, END = Start("a", "up"), Closed(0), Finish(Stop.END), End()
@@ -89,14 +96,16 @@ HI = Grew(0, "hi")
 USED, MORE = UsageSeen(Usage(3, 1)), UsageSeen(Usage(output=2))
 TRUNCATED, BAD = ("fail", Code.UPSTREAM_TRUNCATED), ("fail", Code.UPSTREAM_BAD_RESPONSE)
 BEGUN = ("open", START, None)
+LAST = Closed(1)
+SECOND = Finish(Stop.LENGTH, "y", 1)
 
 
 def parts(*events):
     return [("part", event) for event in events]
 
 
-def closed(stop=Stop.END, sequence=None, usage=None):
-    return ("close", Ending(stop, sequence, usage))
+def closed(stop=Stop.END, sequence=None, usage=None, more=()):
+    return ("close", Ending(stop, sequence, usage, dict(more)))
 
 
 TOLD = {
@@ -118,6 +127,7 @@ TOLD = {
     "a finish without a start": ([FINISH], [TRUNCATED]),
     "a part without a start": ([opened()], [TRUNCATED]),
     "an error": ([START, Fault(OVERLOADED), FINISH, END, HI], [BEGUN, ("fail", Code.UPSTREAM_ERROR)]),
+    "no finish of the first": ([START, opened(), SECOND, END], [BEGUN, *parts(opened()), TRUNCATED]),
     "the model broke off": ([START, Finish(Stop.ERROR), FINISH, END], [BEGUN, ("fail", Code.UPSTREAM_ERROR)]),
 }
 
@@ -239,9 +249,109 @@ def test_an_answer_that_ends_in_an_error_is_no_answer():
     assert told == [BEGUN, ("fail", Code.UPSTREAM_ERROR)]
 
 
+# Several answers --------------------------------------------------------------------------------------------------------------------------
+
+TWO = [START, opened(), opened(1, 1), HI, Grew(1, "yo"), CLOSED, SECOND, LAST, FINISH, END]
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_several_answers_are_told_to_a_client_whose_surface_has_them(sequential):
+    one, told = translated(TWO, several=True, sequential=sequential)
+    one.feed(FRAME)
+    ordered = parts(opened(), HI, CLOSED, opened(1, 1), Grew(1, "yo"), LAST) if sequential else parts(*TWO[1:6], LAST)
+    assert told == [BEGUN, *ordered, closed(more={1: Stop.LENGTH})]
+    assert (one.stop, one.held.more[0].stop, held(one.held)) == (Stop.END, Stop.LENGTH, {"answer:choices"})
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_of_several_answers_another_client_gets_the_first(sequential):
+    one, told = translated(TWO, sequential=sequential)
+    one.feed(FRAME)
+    assert told == [BEGUN, *parts(opened(), HI, CLOSED), closed()]
+    assert held(one.held) == {"answer:choices"}
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("said", [[opened(1, 1), LAST], [opened(1, 1)]])
+def test_an_answer_that_began_has_to_end(several, said):
+    one, told = translated([START, opened(), CLOSED, *said, FINISH, END], several=several)
+    one.feed(FRAME)
+    assert (told[-1], one.fault.code) == (TRUNCATED, Code.UPSTREAM_TRUNCATED)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_if_one_of_several_broke_off_there_is_no_answer(several):
+    one, told = translated([START, Finish(Stop.ERROR, choice=1), FINISH, END], several=several)
+    one.feed(FRAME)
+    assert told == [BEGUN, ("fail", Code.UPSTREAM_ERROR)]
+
+
+def test_an_answer_without_words_may_end_beside_others():
+    one, told = translated([START, FINISH, SECOND, Finish(Stop.FILTER, choice=2), END], several=True)
+    one.feed(FRAME)
+    assert told == [BEGUN, closed(more={1: Stop.LENGTH, 2: Stop.FILTER})]
+
+
+# Half a call ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choice", [0, 1])
+@pytest.mark.parametrize("stop", [stop for stop in Stop if stop is not Stop.ERROR])
+@pytest.mark.parametrize(
+    ("arguments", "form", "sound"), [('{"a":', Form.FUNCTION, False), ('{"a":1}', Form.FUNCTION, True), ("{", Form.CUSTOM, True)]
+)
+def test_half_a_call_is_no_end_of_an_answer_that_says_it_is_done(arguments, form, sound, stop, choice):
+    """What has streamed stays; cut short by something else it may stand."""
+    call = called(arguments, form, choice)
+    one, told = translated([START, opened(), CLOSED, *call, Finish(stop, choice=choice), *[FINISH] * choice, END], several=True)
+    one.feed(FRAME)
+    good = sound or stop not in {Stop.END, Stop.STOP_SEQUENCE, Stop.TOOLS}
+    assert told == [
+        BEGUN,
+        *parts(opened(), CLOSED, *call),
+        closed(*([Stop.END] if choice else [stop]), more={1: stop} if choice else {}) if good else BAD,
+    ]
+    assert ("answer:half_call" in held(one.held)) == (not sound)
+
+
+# What is remembered -----------------------------------------------------------------------------------------------------------------------
+
+SEAL, SOURCE = Seal("t", SealKind.THOUGHT, GEMINI), Citation("https://a.example")
+KEPT = {
+    "answer:service_tier": [Start("a", service_tier="flex")],
+    "answer:seals": [START, Opened(0, Reasoning("")), Grew(0, "hm"), Sealed(0, SEAL)],
+    "answer:citations": [START, opened(), HI, Cited(0, SOURCE)],
+    "answer:logprobs": [START, opened(), HI, Logged(0, Raw(b"[]"))],
+    "answer:stop_sequence": [START, Finish(Stop.STOP_SEQUENCE, "x")],
+    "answer:choices": [START, SECOND],
+    "answer:half_call": [START, *called("{")],
+    "usage:cache_write": [START, UsageSeen(Usage(cache_write=1))],
+    "usage:audio": [START, UsageSeen(Usage(audio_output=1))],
+}
+
+
+def test_every_loss_is_known():
+    assert KEPT.keys() == LEFT.keys()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_may_be_lost_is_remembered_without_the_words(name):
+    one, _ = translated(KEPT[name])
+    one.feed(FRAME)
+    assert held(one.held) == {name}
+    assert all(part.text == "" for part in one.held.parts if not isinstance(part, Call))
+
+
+def test_what_a_search_found_passes():
+    search = [Opened(0, Search("s", "q")), Found(0, (SOURCE,)), CLOSED]
+    one, told = translated([START, *search, FINISH, END])
+    one.feed(FRAME)
+    assert told == [BEGUN, *parts(*search), closed()]
+
+
 # What the client's surface cannot say ------------------------------------------------------------------------------------------------------
 
-BAD_WORD, LAST = Grew(1, "bad"), Closed(1)
+BAD_WORD = Grew(1, "bad")
 
 
 @pytest.mark.parametrize(
@@ -304,20 +414,36 @@ def test_one_part_at_a_time_and_nothing_is_lost(events):
 # Any sequence of events --------------------------------------------------------------------------------------------------------------------
 
 INDICES = st.integers(0, 2)
+CHOICES = st.sampled_from([0, 0, 0, 1])
 ANYTHING = st.one_of(
     st.builds(Start, st.none() | st.just("a")),
-    INDICES.map(opened),
-    INDICES.map(lambda index: Opened(index, Call("c", "f", ""))),
-    st.builds(Grew, INDICES, st.text("ab", max_size=3)),
-    INDICES.map(lambda index: Cited(index, Citation("https://a.example"))),
+    st.builds(opened, INDICES, CHOICES),
+    st.builds(Opened, INDICES, st.just(Call("c", "f", "{")), CHOICES),
+    st.builds(Grew, INDICES, st.text("ab}", max_size=3)),
+    INDICES.map(lambda index: Cited(index, SOURCE)),
     INDICES.map(lambda index: Logged(index, Raw(b"[]"))),
-    INDICES.map(lambda index: Sealed(index, Seal("t", SealKind.THOUGHT, GEMINI))),
+    INDICES.map(lambda index: Sealed(index, SEAL)),
     st.builds(Closed, INDICES),
-    st.builds(Finish, st.sampled_from(Stop)),
+    st.builds(Finish, st.sampled_from(Stop), choice=CHOICES),
     st.builds(UsageSeen, st.builds(Usage, st.none() | st.integers(0, 9))),
     st.just(END),
     st.just(Fault(OVERLOADED)),
 )
+
+
+def sane(steps):
+    """Without what no decoder says: a part that opens twice, more of one that is not open, a seal of words, a source of a call."""
+    kinds = {}
+
+    def said(event):
+        if isinstance(event, Opened):
+            return kinds.setdefault(event.index, event) is event
+        wrong = {Cited: Call, Sealed: Text}.get(type(event), ())
+        return not hasattr(event, "index") or (event.index in kinds and not isinstance(kinds[event.index].part, wrong))
+
+    return [[event for event in step if said(event)] if isinstance(step, list) else step for step in steps]
+
+
 ENDS = {"eof": Translation.eof, "fail": lambda one: one.fail(UNSAYABLE), "cancel": Translation.cancel}
 BEGINNINGS = st.sampled_from([[], [[START]], [[START, opened()]], [[START, FINISH]]])  # by chance alone an answer would hardly ever come to an end
 STEPS = st.lists(st.lists(ANYTHING, max_size=4) | st.none() | st.sampled_from([*ENDS]), max_size=12)
@@ -330,7 +456,7 @@ LETTERS = {"open": "o", "part": "p", "close": "c", "fail": "f"}
 @example([[START, opened(), FINISH]], [[END, END], "cancel"], False, True, [])
 @example([[START]], ["cancel", [FINISH, END]], False, False, [])
 def test_never_two_terminals_and_nothing_behind_one(beginning, steps, eof_ends, sequential, unsayable):
-    steps = [*beginning, *steps]
+    steps = sane([*beginning, *steps])
     frames = [step for step in steps if not isinstance(step, str)]
     one, told = translated(*frames, eof_ends=eof_ends, sequential=sequential, chars=9, unsayable=unsayable)
     for step in steps:
@@ -352,6 +478,7 @@ def test_never_two_terminals_and_nothing_behind_one(beginning, steps, eof_ends, 
 @settings(max_examples=100)
 @given(st.lists(ANYTHING, max_size=12))
 def test_cutting_the_frames_otherwise_changes_nothing(events):
+    [events] = sane([events])
     whole, told = translated(events, sequential=True)
     apart, said = translated(*[[event] for event in events], sequential=True)
     out = whole.feed(FRAME) + whole.eof()

@@ -59,17 +59,25 @@ def whole(data):
 
 
 def says(data):
-    """What a frame tells of the end, in the order in which it counts. Of several choices the first counts: nobody asked for more."""
+    """What a frame tells of the end: which answers are there (`began`), which have a reason (`done`), and what ends them all."""
     if not data.startswith(b"{"):
         return ["end"] * (data == b"[DONE]")
     event = json.loads(data)
     kind = event.get("type")
     if event.get("error") or kind in {"error", "response.failed"}:
         return ["error"]
-    first = [one for one in event.get("choices", event.get("candidates", [])) if not one.get("index")]
-    reason = any(one.get("finish_reason") or one.get("finishReason") for one in first) or "promptFeedback" in event
+    told = []
+    for one in event.get("choices", event.get("candidates", [])):
+        told.append(("began", one.get("index", 0)))
+        told += [("done", one.get("index", 0))] * bool(one.get("finish_reason") or one.get("finishReason"))
     last = kind in {"response.completed", "response.incomplete"}
-    return ["finish"] * (reason or last or kind == "message_delta") + ["end"] * (last or kind == "message_stop")
+    told += [("done", 0)] * (last or kind == "message_delta" or "promptFeedback" in event)
+    return told + ["end"] * (last or kind == "message_stop")
+
+
+def finished(told):
+    """Whether the first answer, and every other that began, has its reason."""
+    return {0, *(word[1] for word in told if word[0] == "began")} == {word[1] for word in told if word[0] == "done"}
 
 
 class Case:
@@ -93,10 +101,11 @@ class Case:
         told = [word for words in self.told[:count] for word in words]
         if clean and not self.array and whole(data_of(rest)):
             told, rest = told + says(data_of(rest)), b""
-        if {"end", "error"} & {*told}:
-            return "finish" in told and next(one for one in told if one != "finish") == "end"
+        last = next((place for place, word in enumerate(told) if word in ("end", "error")), None)
+        if last is not None:
+            return told[last] == "end" and finished(told[:last])
         between = not rest.strip(b" \t\r\n,]") if self.array else all(line[:1] in (b"", b":") for line in re.split(rb"[\r\n]", rest))
-        return clean and between and "finish" in told and self.surface in {CHAT, GEMINI}
+        return clean and between and finished(told) and self.surface in {CHAT, GEMINI}
 
 
 CASES = [Case(file) for file in sorted((Path(__file__).parents[1] / "corpus").glob("native--*/*/upstream.*"))]

@@ -5,8 +5,8 @@ Knows nothing of any particular surface, route or transport.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal, Protocol
 
 from msgspec import Raw, Struct, field
 
@@ -24,20 +24,33 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a binding's upstream deviates from its surface's official wire, where a conversion must know it. Declared, never guessed.
 
     `default_max_tokens` is said where the surface requires a limit and the client gave none. `reasoning_style` is how effort is asked for: by words,
-    by token budgets (`reasoning_budgets` translates words), or by the engine's chat template. `prefill` allows a trailing assistant turn on surfaces
-    that do not continue it officially; `remote_images` lets URLs of images go to Gemini. `stream` says that the upstream only streams, or never does:
-    answers are folded or unfolded for the client.
+    by token budgets (`reasoning_budgets` translates words), or on Chat by a switch of the engine's chat template (`template_switch`), by DeepSeek's
+    `thinking` with a word beside it, or by OpenRouter's `reasoning`, which takes words and budgets. `reasoning_field` is where a Chat upstream looks
+    for the reasoning of earlier turns ("content": among the parts), `reasoning_replay` for which turns it is said: those with calls ("tools"), all or
+    none. Without `signatures` a Messages upstream takes thinking back that nobody signed. `strict_tools`: it enforces the schemas of tools and
+    answers that are to be strict; `call_ids`: the ids of calls that it takes ("nine": nine letters or digits); `stream_usage`: it is asked for the
+    usage of a stream, or sends it unasked. `prefill` allows a trailing assistant turn on surfaces that do not continue it officially; `remote_images`
+    lets URLs of images go to Gemini. `stream`: the upstream only streams, or never does; answers are folded or unfolded for the client.
+    `zed_provider` is the provider whose surface a Zed upstream carries here.
     """
 
     instruction_role: Literal["system", "developer"] = "system"
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     default_max_tokens: int = 8192
-    reasoning_style: Literal["effort", "budget", "template"] = "effort"
+    reasoning_style: Literal["effort", "budget", "template", "thinking", "reasoning"] = "effort"
+    template_switch: Literal["enable_thinking", "thinking"] = "enable_thinking"
     reasoning_budgets: Mapping[str, int] = field(default_factory=lambda: {"low": 1024, "medium": 8192, "high": 24576})
+    reasoning_field: Literal["reasoning_content", "reasoning", "reasoning_details", "content"] = "reasoning_content"
+    reasoning_replay: Literal["never", "tools", "always"] = "tools"
+    signatures: bool = True
     custom_tools: Literal["wrap", "refuse"] = "wrap"
+    strict_tools: bool = True
+    call_ids: Literal["any", "nine"] = "any"
+    stream_usage: Literal["option", "always"] = "option"
     prefill: bool = False
     remote_images: bool = False
     stream: Literal["always", "never"] | None = None
+    zed_provider: Literal["anthropic", "open_ai", "google", "x_ai", "baseten"] | None = None
 
 
 class Demand(Struct, frozen=True):
@@ -107,11 +120,18 @@ class Watch(Protocol):
 
 
 class ModelEntry(Struct, frozen=True):
-    """One name a client may ask for, with what the route behind it says of itself."""
+    """One name a client may ask for, with what the route behind it says of itself.
+
+    `surface` and `features` are those of its first binding; the numbers of tokens are None where the route file does not say them.
+    """
 
     name: str
     owner: str
     operations: tuple[str, ...] = ()
+    surface: Surface = Surface("")
+    features: frozenset[Feature] = frozenset()
+    context_tokens: int | None = None
+    max_output_tokens: int | None = None
 
 
 class ListQuery(Struct, frozen=True):
@@ -128,10 +148,6 @@ def _same(name: str) -> str:
 
 def _nothing(_: Members) -> None:
     return
-
-
-def _all_said(_: Response) -> tuple[str, ...]:
-    return ()
 
 
 class Lifted(Struct, frozen=True):
@@ -176,7 +192,8 @@ class Lowered(Struct, frozen=True, kw_only=True):
 class Context(Struct, frozen=True, kw_only=True):
     """What writing an answer needs to know beside it: the client's request, the tools' names, who minted the seals, and the gateway's own facts.
 
-    `request_id` is the gateway's, for ids that a surface demands and the upstream did not give; `now` is seconds since the epoch.
+    `request_id` is the gateway's, for ids that a surface demands and the upstream did not give; `now` is seconds since the epoch. `stream` says that
+    the client gets a stream.
     """
 
     request: Request
@@ -186,10 +203,8 @@ class Context(Struct, frozen=True, kw_only=True):
     model: str
     request_id: str
     now: int
+    stream: bool = False
 
-
-LEFT: Final = ("answer:citations", "answer:logprobs", "answer:seals")
-"""What an answer may hold that a client's surface has no place for, whatever the upstream calls it."""
 
 Frames = list[tuple[bytes, bytes]]
 """Frames to write: the SSE event name (b"" for none) and the data of each."""
@@ -208,11 +223,13 @@ class Decoder(Protocol):
 class Encoder(Protocol):
     """Writes one stream of its surface. Keeps no terminal flags: the lifecycle's table calls `open` once, then parts, then one of `close`, `fail`.
 
-    `sequential` says that the surface allows one open part at a time. Every part is closed before `close`; before `fail` they stay open, and `fail`
-    may come before `open`. `close` raises `GatewayError` when what was said is no answer of the surface; then `fail` follows.
+    `sequential` says that the surface allows one open part at a time; `several` that it can say further answers to one request. Every part is closed
+    before `close`; before `fail` they stay open, and `fail` may come before `open`. `close` raises `GatewayError` when what was said is no answer of
+    the surface; then `fail` follows.
     """
 
     sequential: bool
+    several: bool
 
     def open(self, start: Start, usage: Usage | None) -> Frames:
         """The answer begins; `usage` is what is known by then."""
@@ -231,13 +248,21 @@ class Encoder(Protocol):
         ...
 
 
-class Codec(Struct, frozen=True, kw_only=True):
+class Face(Struct, frozen=True, kw_only=True):
+    """What clients of a surface can be told whatever they ask for: errors, and the list of models. Both are whole JSON bodies."""
+
+    surface: Surface
+    error: Callable[[GatewayError, str], bytes]
+    models: Callable[[Sequence[ModelEntry], ListQuery], bytes]
+
+
+class Codec(Face, frozen=True, kw_only=True):
     """One surface.
 
     `needs(members, stream)` raises `RequestError` when a member it must read has a shape the surface does not know; `precheck(members)` raises
     what must be refused before anything else. `tool_types(tools)` gives the place below `/tools` and the type of every tool. `fixed_headers` go out
-    unless the client names its own. `document(body)` raises `ValueError` when the body is no JSON answer of the surface. `error` and
-    `models` give whole JSON bodies; `model` gives one entry. `names` maps a member's spelling to the one that policies know. `eof_ends` says
+    unless the client names its own. `document(body)` raises `ValueError` when the body is no JSON answer of the surface. `model` gives one
+    entry of the list. `names` maps a member's spelling to the one that policies know. `eof_ends` says
     that a whole body's end is a terminal; `keepalive` is what a waiting client may be sent (b"": nothing). `count_fields` are members that only
     count-tokens bodies have.
 
@@ -247,11 +272,10 @@ class Codec(Struct, frozen=True, kw_only=True):
 
     The converting half: `rows` gives each construct's verdict on every other surface; `lift(members, stream)` and `lower(request, target)` raise
     `RequestError` with the client's pointer; `read(body)` raises `ValueError` when text, calls or finish cannot be read; `write` gives a JSON body,
-    and `unsaid(response)` names what it has to leave out, in words of `LEFT`;
+    and `unsaid(response, context)` names what it has to leave out, in words of `losses.LEFT`;
     `decoder` and `encoder` make one for a stream.
     """
 
-    surface: Surface
     policy: ShippedPolicy
     required: frozenset[str]
     fixed_headers: tuple[tuple[str, str], ...] = ()
@@ -263,10 +287,8 @@ class Codec(Struct, frozen=True, kw_only=True):
     tool_types: Callable[[Raw], Sequence[tuple[str, str]]]
     watch: Callable[[], Watch]
     document: Callable[[bytes], Sight]
-    error: Callable[[GatewayError, str], bytes]
     error_facts: Callable[[bytes], ErrorFacts | None]
     envelope: Mapping[str, type]
-    models: Callable[[Sequence[ModelEntry], ListQuery], bytes]
     model: Callable[[ModelEntry], bytes]
     framings: tuple[Framing, ...] = (Framing.SSE,)
     streaming: Mapping[str, bytes] = {}
@@ -279,4 +301,4 @@ class Codec(Struct, frozen=True, kw_only=True):
     lower: Callable[[Request, Target], Lowered]
     read: Callable[[bytes], Response]
     write: Callable[[Response, Context], bytes]
-    unsaid: Callable[[Response], tuple[str, ...]] = _all_said
+    unsaid: Callable[[Response, Context], Collection[str]]

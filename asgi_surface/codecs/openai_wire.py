@@ -83,6 +83,8 @@ def usage(value: object) -> Usage:
         ),
         cache_write=first(count(read.get("cache_write_tokens")), count(said.get("cache_creation_input_tokens"))),
         reasoning=reasoning,
+        audio_input=count(read.get("audio_tokens")),
+        audio_output=count(written.get("audio_tokens")),
     )
 
 

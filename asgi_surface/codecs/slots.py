@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from asgi_surface.ir import Call, Part, Reasoning, SealKind
+from asgi_surface.ir import Call, Part, Reasoning, Seal, SealKind
 
 
 def owned(parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -15,13 +15,18 @@ def owned(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     lifted: list[Part] = []
     for part in parts:
         before = lifted[-1] if lifted else None
-        if isinstance(part, Call) and isinstance(before, Reasoning) and _is_of(before, part.id):
-            lifted[-1] = structs.replace(part, seal=before.seal)
+        seal = before.seal if isinstance(before, Reasoning) else None
+        if isinstance(part, Call) and isinstance(before, Reasoning) and seal is not None and _is_of(before.text, seal, part.id):
+            lifted[-1] = structs.replace(part, seal=structs.replace(seal, at=before.at))
         else:
             lifted.append(part)
     return tuple(lifted)
 
 
-def _is_of(reasoning: Reasoning, call: str) -> bool:
-    seal = reasoning.seal
-    return not reasoning.text and seal is not None and seal.kind is SealKind.THOUGHT and seal.id == call
+def _is_of(words: str, seal: Seal, call: str) -> bool:
+    return not words and seal.kind is SealKind.THOUGHT and seal.id == call
+
+
+def place(part: Reasoning | Call) -> str:
+    """Where the part's seal stands in the client's body."""
+    return (part.seal and part.seal.at) or part.at

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-# platform.openai.com/docs/guides/structured-outputs, "Supported schemas".
+# platform.openai.com/docs/guides/structured-outputs, "Supported schemas". Azure refuses `default` in a strict schema, so it is not among them.
 _WORDS: Final = frozenset(
     {
         "$defs",
@@ -15,7 +15,6 @@ _WORDS: Final = frozenset(
         "additionalProperties",
         "anyOf",
         "const",
-        "default",
         "definitions",
         "description",
         "enum",
@@ -43,7 +42,8 @@ def is_strict(raw: Raw) -> bool:
     """True when strict mode takes the schema as it is."""
     try:
         root = _ANY.decode(raw)
-        return isinstance(root, dict) and root.get("type") == "object" and _strict(root)
+        # Alternatives may stand anywhere but at the root.
+        return isinstance(root, dict) and root.get("type") == "object" and "anyOf" not in root and _strict(root)
     except (msgspec.DecodeError, RecursionError, AttributeError, TypeError):  # no schema at all
         return False
 

@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from asgi_surface import surfaces
-from asgi_surface.codecs import CODECS
+from asgi_surface.codecs import FACES
 from asgi_surface.errors import Code, GatewayError, RequestError
 from asgi_surface.layers.exchange import KEY, ASGIApp, ClientGone, Ending, Exchange, Headers, Inbox, Outcome, Receive, Scope, Send, Spawn, Task, log
 from asgi_surface.layers.exit import Exit, Phase
@@ -73,7 +73,7 @@ class SurfaceDetection:
     async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, endpoint: Endpoint, method: str | None) -> None:
         started = time.monotonic()
         query = scope.get("query_string", b"").decode("latin-1")
-        exchange = Exchange(endpoint, CODECS[endpoint.surface], secrets.token_hex(16), headers, query, Inbox(receive))
+        exchange = Exchange(endpoint, FACES[endpoint.surface], secrets.token_hex(16), headers, query, Inbox(receive))
         exit_ = Exit(send, exchange)
         try:
             async with anyio.create_task_group() as group:
@@ -149,8 +149,9 @@ def _outcome(exchange: Exchange, exit_: Exit, seconds: float) -> Outcome:
         stop=None if exchange.stop is None else exchange.stop.name.lower(),
         usage=exchange.usage,
         frames=exchange.frames,
+        rounds=1 if exchange.stitch is None else exchange.stitch.rounds,
         key=exchange.key,
-        unsaid=exchange.unsaid,
+        dropped=(*(() if plan is None else map(plain, plan.dropped)), *exchange.unsaid),
         **planned,
     )
 
@@ -159,10 +160,9 @@ def _planned(plan: RequestPlan) -> dict[str, Any]:
     return {
         "model": plan.model,
         "route": plan.route_id,
-        "upstream": plan.upstream_surface,
+        "upstream": plan.spoken,
         "mode": plan.mode_name,
         "stream": plan.stream,
-        "dropped": tuple(map(plain, plan.dropped)),
     }
 
 

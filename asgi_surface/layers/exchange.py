@@ -14,12 +14,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from asgi_surface.codecs.base import Codec, Signal
+from asgi_surface.codecs.base import Codec, Face, Signal
+from asgi_surface.codecs.zed.envelope import Carried
 from asgi_surface.codings import Corrupt, Decoder, TooLarge, decoder
 from asgi_surface.errors import Code, GatewayError, RequestError
 from asgi_surface.interception import Rewriter
 from asgi_surface.ir import Stop, Usage, weightier
-from asgi_surface.plans import Draft, RequestPlan
+from asgi_surface.members import Members
+from asgi_surface.plans import Decision, Draft, RequestPlan
+from asgi_surface.residents import Session
+from asgi_surface.stitching import Stitch
 from asgi_surface.surfaces import Endpoint
 
 Scope = MutableMapping[str, Any]
@@ -51,8 +55,8 @@ class Ending(enum.StrEnum):
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The one record of how a request ended. Holds no prompt, answer, header value or key.
 
-    `seconds` is the time from the first byte of the head to the end; `bytes` what the client was sent; `frames` whole frames relayed; `dropped` the
-    places of the request that were left out, `unsaid` the constructs of the answer.
+    `seconds` is the time from the first byte of the head to the end; `bytes` what the client was sent; `frames` whole frames relayed; `rounds` how
+    many times the model was asked; `dropped` the places of the request and the constructs of the answer that were left out.
     """
 
     request_id: str
@@ -72,8 +76,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop: str | None = None
     usage: Usage | None = None
     frames: int = 0
+    rounds: int = 1
     dropped: tuple[str, ...] = ()
-    unsaid: tuple[str, ...] = ()
     key: str | None = None
 
 
@@ -86,30 +90,39 @@ class Exchange:
     """One request's facts, filled from left to right."""
 
     __slots__ = (
+        "_codec",
         "answer_headers",
         "beats",
-        "codec",
+        "carried",
         "draft",
         "endpoint",
         "error",
+        "face",
         "frames",
         "headers",
         "inbox",
         "key",
         "leave",
+        "next",
+        "pin",
         "plan",
         "query",
         "request_id",
         "rewriters",
+        "session",
         "spawn",
+        "stitch",
         "stop",
         "unsaid",
         "usage",
     )
 
-    def __init__(self, endpoint: Endpoint, codec: Codec, request_id: str, headers: Headers, query: str, inbox: Inbox) -> None:
+    def __init__(self, endpoint: Endpoint, face: Face, request_id: str, headers: Headers, query: str, inbox: Inbox) -> None:
         self.endpoint = endpoint
-        self.codec = codec
+        self.face = face
+        self._codec = face if isinstance(face, Codec) else None
+        # What the envelope said that the request came in: its answer leaves as the carrier's lines.
+        self.carried: Carried | None = None
         self.request_id = request_id
         # A snapshot: some servers add a request's trailers to the scope's list once the body has been read.
         self.headers = headers
@@ -121,6 +134,11 @@ class Exchange:
         self.plan: RequestPlan | None = None
         self.draft: Draft | None = None
         self.rewriters: tuple[Rewriter, ...] = ()
+        # With a resident the model is asked in several rounds: how the next one is planned, what it asks, and what is told of all of them.
+        self.session: Session | None = None
+        self.pin: Callable[[Members], Decision] | None = None
+        self.next: Members | None = None
+        self.stitch: Stitch | None = None
         self.answer_headers: Headers = ()
         self.unsaid: tuple[str, ...] = ()
         self.beats = 0
@@ -128,6 +146,22 @@ class Exchange:
         self.stop: Stop | None = None
         self.usage: Usage | None = None
         self.error: GatewayError | None = None
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of the surface in which the answer is said. Raises `RuntimeError` for a carrier's request that has not been taken out yet."""
+        if self._codec is None:
+            raise RuntimeError("the Planning layer must stand before this one")
+        return self._codec
+
+    @property
+    def keepalive(self) -> bytes:
+        """What a client that waits for its stream may be sent: a carrier's nothing, it reads only lines."""
+        return b"" if self.carried else self.codec.keepalive
+
+    def carry(self, codec: Codec, carried: Carried) -> None:
+        """Keeps what came in an envelope, and the codec of the request within."""
+        self._codec, self.carried = codec, carried
 
     def note(self, signals: Sequence[Signal]) -> None:
         """Keeps what a whole answer says of its end and use."""
@@ -151,6 +185,12 @@ class Exchange:
         if self.draft is None:
             raise RuntimeError("the Planning layer must stand before this one")
         return self.draft
+
+    def opened(self) -> Session:
+        """The resident's session. Raises `RuntimeError` where none takes part."""
+        if self.session is None:
+            raise RuntimeError("no resident takes part in this request")
+        return self.session
 
     def header(self, name: bytes) -> bytes | None:
         """The first value of a request header."""

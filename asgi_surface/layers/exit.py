@@ -9,9 +9,11 @@ import enum
 import logging
 from typing import Final
 
+from asgi_surface.codecs.zed.lines import HEADERS, Count, JsonLines
 from asgi_surface.errors import GatewayError
 from asgi_surface.interception import Broken, Document, Rewriting, Stream
 from asgi_surface.layers.exchange import ClientGone, Exchange, Headers, Message, Send
+from asgi_surface.surfaces import Operation
 
 _LOG: Final = logging.getLogger("asgi_surface")
 
@@ -39,6 +41,7 @@ class Exit:
         self._exchange = exchange
         self._head: Message | None = None
         self._rewriting: Rewriting | None = None
+        self._carrying: Rewriting | None = None
         self.phase = Phase.PENDING
         self.status = 0
         self.size = 0
@@ -48,8 +51,9 @@ class Exit:
         if self.phase in _OVER:
             return
         if message["type"] == "http.response.start":
-            self._head = message
             self._rewriting = self._rewritten(message["status"])
+            self._carrying = self._carried(message["status"])
+            self._head = _lined(message) if isinstance(self._carrying, JsonLines) else message
             return
         body, more = message.get("body", b""), message.get("more_body", False)
         if self._rewriting is None:
@@ -66,6 +70,15 @@ class Exit:
         if plan.stream and status == 200:
             return Stream(exchange.rewriters, plan.framing, exchange.codec.watch, exchange.request_id)
         return Document(exchange.rewriters, status)
+
+    def _carried(self, status: int) -> Rewriting | None:
+        """What makes a carrier's words of the answer to a request that came in its envelope. An error, or a dry run's plan, is no such answer."""
+        exchange = self._exchange
+        if exchange.carried is None or exchange.plan is None or status != 200:
+            return None
+        if exchange.plan.operation is Operation.COUNT_TOKENS:
+            return Count(exchange.plan.downstream_surface)
+        return JsonLines(exchange.codec, exchange.request_id, lambda: exchange.error)
 
     async def _intercepted(self, rewriting: Rewriting, body: bytes, *, more: bool) -> None:
         try:
@@ -86,10 +99,14 @@ class Exit:
         body = broken.rest
         if self.phase is Phase.PENDING:
             body = error_body(self._exchange, broken)
+            self._carrying = None
             self._head = _json(broken.status, body, _error_headers(broken))
         await self._body(body, more=False)
 
     async def _body(self, body: bytes, *, more: bool) -> None:
+        if self._carrying is not None:
+            body = self._carrying.feed(body, last=not more)
+            self._head = self._head if self._head is None or more else _measured(self._head, len(body))
         if more and not body:
             return
         if self.phase is Phase.PENDING:
@@ -127,7 +144,7 @@ class Exit:
         if plan is not None:
             headers += [
                 (b"x-surface-route", plan.route_id.encode("ascii", "replace")),
-                (b"x-surface-upstream", plan.upstream_surface.encode()),
+                (b"x-surface-upstream", plan.spoken.encode()),
                 (b"x-surface-mode", plan.mode_name.encode()),
             ]
             if dropped := (*plan.dropped, *exchange.unsaid):
@@ -164,6 +181,12 @@ def _measured(head: Message, size: int) -> Message:
     return {**head, "headers": [(name, length if name == b"content-length" else value) for name, value in head.get("headers", ())]}
 
 
+def _lined(head: Message) -> Message:
+    """The head of a stream that leaves as lines."""
+    others = [pair for pair in head.get("headers", ()) if pair[0] != b"content-type"]
+    return {**head, "headers": [*HEADERS, *others]}
+
+
 def _error_headers(error: GatewayError) -> Headers:
     headers = ((b"x-surface-error", error.code.encode()), *error.headers)
     retry = error.trait.retry
@@ -173,9 +196,9 @@ def _error_headers(error: GatewayError) -> Headers:
 
 
 def error_body(exchange: Exchange, error: GatewayError) -> bytes:
-    """The error in the client's envelope; an upstream's own envelope stays byte for byte where it may."""
-    body: bytes | None = getattr(error, "body", None)
-    return exchange.codec.error(error, exchange.request_id) if body is None else body
+    """The error in the client's envelope; an upstream's own envelope stays byte for byte where it may, which is not the carrier's."""
+    body: bytes | None = None if exchange.carried else getattr(error, "body", None)
+    return exchange.face.error(error, exchange.request_id) if body is None else body
 
 
 def folded(pointers: tuple[str, ...]) -> bytes:

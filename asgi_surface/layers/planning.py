@@ -5,17 +5,23 @@ The only layer that sees the catalog beside Authentication. Knows nothing of tra
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from urllib.parse import parse_qs
 
+from msgspec import structs
+
 from asgi_surface.catalog import Catalog
+from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import ListQuery
 from asgi_surface.errors import Code, RequestError
-from asgi_surface.inbound import Inbound, read
+from asgi_surface.inbound import Inbound, received
 from asgi_surface.interception import Interceptor, by_name
 from asgi_surface.layers.exchange import ASGIApp, Exchange, Receive, Scope, Send, exchange_of
+from asgi_surface.members import Members, encode
 from asgi_surface.planner import decide
-from asgi_surface.plans import Decision, RouteCandidate, explain
+from asgi_surface.plans import Decision, RequestPlan, RouteCandidate, explain
+from asgi_surface.residents import Resident, Session
 from asgi_surface.surfaces import Operation
 
 # Both APIs give at most this many models a page.
@@ -37,7 +43,7 @@ class Planning:
         *,
         catalog: Catalog | Callable[[], Catalog],
         candidates: Candidates | None = None,
-        interceptors: Sequence[Interceptor] = (),
+        interceptors: Sequence[Interceptor | Resident] = (),
     ) -> None:
         self.app = app
         self.catalog = catalog
@@ -53,22 +59,47 @@ class Planning:
         elif catalog.dry_run or (exchange.header(b"x-surface-dry-run") or b"").strip().lower() == b"true":
             await _reply(send, 200, await self._dry_run(exchange, catalog))
         else:
-            decision = await self._decide(exchange, catalog)
-            exchange.plan, exchange.draft = decision.plan, decision.draft
-            exchange.rewriters = tuple(self.interceptors[name].open(decision.plan) for name in decision.plan.interceptors)
+            await self._plan(exchange, catalog)
             await self.app(scope, receive, send)
+
+    async def _plan(self, exchange: Exchange, catalog: Catalog) -> None:
+        """Writes plan and draft: the first time for what the client asks, with its interceptors' shares; then for each further round of it."""
+        if exchange.next is not None and exchange.pin is not None:
+            decision = exchange.pin(exchange.next)
+        else:
+            hooks = self._hooks()
+            inbound, decision = await self._decide(exchange, catalog, hooks)
+            opened = [hooks[name].open(decision.plan) for name in decision.plan.interceptors]
+            exchange.rewriters = tuple(one for one in opened if not isinstance(one, Session))
+            exchange.session = next((one for one in opened if isinstance(one, Session) and one.tool), None)
+            if exchange.session is not None:
+                exchange.pin = functools.partial(_pinned, inbound, catalog, decision.plan)
+        exchange.plan, exchange.draft = decision.plan, decision.draft
+
+    def _hooks(self) -> dict[str, Interceptor]:
+        return {name: one.visit() if isinstance(one, Resident) else one for name, one in self.interceptors.items()}
 
     async def _dry_run(self, exchange: Exchange, catalog: Catalog) -> bytes:
         try:
-            return explain((await self._decide(exchange, catalog)).plan)
+            return explain((await self._decide(exchange, catalog, self._hooks()))[1].plan)
         except RequestError as rejection:
             return explain(rejection)
 
-    async def _decide(self, exchange: Exchange, catalog: Catalog) -> Decision:
+    async def _decide(self, exchange: Exchange, catalog: Catalog, hooks: Mapping[str, Interceptor]) -> tuple[Inbound, Decision]:
         inbound = await _inbound(exchange, catalog)
         _check_model(exchange, catalog, inbound.model)
         chosen = None if self.candidates is None else await self.candidates(inbound.surface, inbound.model)
-        return decide(inbound, catalog, chosen, interceptors=tuple(self.interceptors.values()))
+        return inbound, decide(inbound, catalog, chosen, interceptors=tuple(hooks.values()))
+
+
+def _pinned(inbound: Inbound, catalog: Catalog, first: RequestPlan, members: Members) -> Decision:
+    """The plan of a further round: by the same planner and catalog, on the same route and binding. What the first left out of the client's body was
+    said with its places; those of a later body mean nothing to the client.
+    """
+    inbound = structs.replace(inbound, members=members, body=encode(members))
+    decision = decide(inbound, catalog, [RouteCandidate(first.route_id, first.upstream_surface)])
+    kept = {name: getattr(first, name) for name in ("dropped", "tolerated", "emulated", "interceptors")}
+    return structs.replace(decision, plan=structs.replace(decision.plan, **kept))
 
 
 async def _reply(send: Send, status: int, body: bytes) -> None:
@@ -83,8 +114,8 @@ async def _inbound(exchange: Exchange, catalog: Catalog) -> Inbound:
     body = await exchange.inbox.body(catalog.limits.request_bytes, coding, length)
     exchange.spawn(exchange.watch)
     endpoint = exchange.endpoint
-    return read(
-        exchange.codec,
+    inbound = received(
+        endpoint.surface,
         endpoint.operation,
         body,
         model=endpoint.model,
@@ -92,6 +123,9 @@ async def _inbound(exchange: Exchange, catalog: Catalog) -> Inbound:
         query=exchange.query,
         headers=exchange.headers,
     )
+    if inbound.carried is not None:
+        exchange.carry(CODECS[inbound.surface], inbound.carried)
+    return inbound
 
 
 def _check_media_type(value: bytes | None) -> None:
@@ -112,7 +146,7 @@ def _models(exchange: Exchange, catalog: Catalog) -> bytes:
     key = next((one for one in catalog.keys if one.name == exchange.key), None)
     entries = [entry for entry in catalog.entries() if key is None or catalog.allows(key, entry.name)]
     if exchange.endpoint.operation is Operation.LIST_MODELS:
-        return exchange.codec.models(entries, _list_query(exchange.query))
+        return exchange.face.models(entries, _list_query(exchange.query))
     entry = next((one for one in entries if one.name == exchange.endpoint.model), None)
     if entry is None:
         raise RequestError(Code.UNKNOWN_MODEL, "no route serves this model")

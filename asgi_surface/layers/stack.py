@@ -13,16 +13,20 @@ from typing import Final
 from msgspec import Struct
 
 from asgi_surface.catalog import Catalog
-from asgi_surface.errors import Code, ConfigError, GatewayError
+from asgi_surface.errors import Code, ConfigError, GatewayError, Problem
 from asgi_surface.files import default_path, load_catalog
 from asgi_surface.interception import Interceptor, by_name
+from asgi_surface.interceptors.web_search import WebSearch
 from asgi_surface.layers.authentication import Authentication
 from asgi_surface.layers.conversion import Conversion
 from asgi_surface.layers.detection import SurfaceDetection
 from asgi_surface.layers.exchange import KEY, ASGIApp, Message, Outcome, Receive, Scope, Send, log
 from asgi_surface.layers.planning import Candidates, Planning
 from asgi_surface.layers.relay import StreamRelay
+from asgi_surface.layers.rounds import Rounds
 from asgi_surface.layers.whitelist import PolicyWhitelist
+from asgi_surface.residents import Resident
+from asgi_surface.upstream.carried import Carried
 from asgi_surface.upstream.providers import Upstreams, connect
 
 _LOG: Final = logging.getLogger("asgi_surface")
@@ -124,10 +128,20 @@ class _Options(Struct, frozen=True):
         """Reads the route file and stacks the layers. Raises `ConfigError`."""
         catalog = self.catalog or load_catalog(self.routes or default_path(), serving=True)
         upstreams = connect(catalog, os.environ)
-        relay = StreamRelay(self.upstream or upstreams)
+        relay = StreamRelay(Carried(self.upstream or upstreams, secrets=upstreams.secrets))
         conversion = Conversion(relay, secrets=upstreams.secrets)
-        planning = Planning(PolicyWhitelist(conversion), catalog=catalog, candidates=self.candidates, interceptors=self.interceptors)
-        return _Running(Authentication(planning, catalog=catalog), upstreams)
+        hooks = self._hooks(catalog)
+        planning = Planning(PolicyWhitelist(conversion), catalog=catalog, candidates=self.candidates, interceptors=hooks)
+        return _Running(Authentication(Rounds(planning), catalog=catalog), upstreams)
+
+    def _hooks(self, catalog: Catalog) -> tuple[Interceptor | Resident, ...]:
+        """The host's interceptors, and behind them, nearest to the model, the gateway's own."""
+        if catalog.web_search is None:
+            return self.interceptors
+        search = WebSearch(catalog, catalog.web_search, os.environ)
+        if any(hook.name == search.name for hook in self.interceptors):
+            raise ConfigError((Problem(f"interceptors.{search.name}", "an interceptor of the host has this name already", "give that one another"),))
+        return (*self.interceptors, search)
 
 
 class _Running(Struct, frozen=True):

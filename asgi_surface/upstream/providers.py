@@ -6,39 +6,46 @@ The one place where secrets are read and put into a request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from asgi_surface.catalog import Catalog, Provider, ProviderAuth
+from asgi_surface.catalog import Binding, Catalog, Provider
 from asgi_surface.surfaces import Surface
 from asgi_surface.upstream.asgi import ASGIApp, Receive, Scope, Send
 from asgi_surface.upstream.embedded import EMBEDDED
 from asgi_surface.upstream.http1 import HttpUpstream
 from asgi_surface.upstream.httpx_transport import HttpxUpstream
+from asgi_surface.upstream.tokens import Header, Token, renewing
 
-Header = tuple[bytes, bytes]
 Place = tuple[str, Surface]
 
 
 class Upstreams:
     """The innermost app: sends each call to the provider that its plan names, with the binding's credential. Knows nothing else of plans.
 
-    `secrets` are the providers' keys and hosts, for whoever must keep them out of texts.
+    `secrets` are the providers' keys and hosts, for whoever must keep them out of texts. `tokens` are credentials that can be had anew when the
+    upstream refuses one.
     """
 
-    def __init__(self, apps: Mapping[str, ASGIApp], credentials: Mapping[Place, Header], secrets: tuple[str, ...]) -> None:
+    def __init__(
+        self, apps: Mapping[str, ASGIApp], credentials: Mapping[Place, Header], secrets: Sequence[str], tokens: Mapping[Place, Token] | None = None
+    ) -> None:
         self._apps: Final = dict(apps)
         self._credentials: Final = dict(credentials)
+        self._tokens: Final = dict(tokens or {})
         self.secrets: Final = secrets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One call. The plan's names come from the catalog that built this, so an unknown one is a programming error (`KeyError`)."""
         plan = scope["asgi_surface"].planned()
-        credential = self._credentials.get((plan.route_id, plan.upstream_surface))
-        if credential is not None:
+        app, place = self._apps[plan.provider], (plan.route_id, plan.upstream_surface)
+        if (token := self._tokens.get(place)) is not None:
+            await renewing(app, token, scope, receive, send)
+            return
+        if (credential := self._credentials.get(place)) is not None:
             scope["headers"] = [*scope["headers"], credential]
-        await self._apps[plan.provider](scope, receive, send)
+        await app(scope, receive, send)
 
     async def warm(self) -> None:
         """Starts the embedded models that can be started."""
@@ -56,20 +63,20 @@ def connect(catalog: Catalog, environ: Mapping[str, str]) -> Upstreams:
     """The upstreams of a catalog. Opens nothing yet. A variable that is not set leaves its provider without credential."""
     places = {(route.route_id, binding.surface): binding for route in catalog.routes.values() for binding in route.bindings}
     providers = {binding.provider.name: binding.provider for binding in places.values()}
-    credentials, secrets = {}, set()
-    for place, binding in places.items():
-        auth = binding.provider.auth
-        if auth is not None and (secret := environ.get(auth.env)):
-            secrets.add(secret)
-            credentials[place] = _header(auth, secret)
-    # An upstream's host must no more be told than its key.
-    secrets |= {host for provider in providers.values() if (host := urlsplit(provider.base_url or "").hostname)}
+    # An upstream's host must no more be told than its key. The list grows when a token is renewed.
+    secrets = [host for provider in providers.values() if (host := urlsplit(provider.base_url or "").hostname)]
+    declared = dict.fromkeys(binding.provider.auth for binding in places.values())
+    sources = {auth: Token(auth, environ, secrets) for auth in declared if auth is not None}
+    found = {place: sources[auth] for place, binding in places.items() if (auth := binding.provider.auth) is not None}
+    tokens = {place: token for place, token in found.items() if _renewable(places[place])}
+    credentials = {place: header for place, token in found.items() if place not in tokens and (header := token.header) is not None}
     apps = {name: _TRANSPORTS[provider.transport](catalog, provider) for name, provider in providers.items()}
-    return Upstreams(apps, credentials, tuple(secrets))
+    return Upstreams(apps, credentials, secrets, tokens)
 
 
-def _header(auth: ProviderAuth, secret: str) -> Header:
-    return auth.header.encode(), (f"{auth.scheme} {secret}" if auth.scheme else secret).encode()
+def _renewable(binding: Binding) -> bool:
+    """Whether the upstream's tokens run out: where a command makes them, and on Zed."""
+    return bool(binding.carrier or (binding.provider.auth and binding.provider.auth.command))
 
 
 def _http1(catalog: Catalog, provider: Provider) -> ASGIApp:

@@ -6,7 +6,7 @@ Knows no client: the events are said again by the client's encoder. Nor does it 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -16,24 +16,26 @@ from asgi_surface.codecs import openai_wire, reading
 from asgi_surface.codecs.chat.decode_calls import Calls, Piece
 from asgi_surface.codecs.chat.read import (
     _STRING,
-    _TOOL_STOPS,
-    _UNREAD_ANSWER,
     _Call,
     _citations,
     _content,
+    _filtered,
     _Function,
     _Logprobs,
     _logprobs,
+    _meant,
     _Message,
-    _reasoning,
     _seal,
+    _uncounted,
+    _unread,
     _words,
 )
 from asgi_surface.codecs.chat.stream import STOPS
+from asgi_surface.codecs.chat.thoughts import thoughts as reasoned
 from asgi_surface.errors import ErrorFacts
-from asgi_surface.events import Cited, Closed, End, Event, Fault, Finish, Grew, Logged, Opened, PartEvent, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, End, Event, Fault, Finish, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
 from asgi_surface.framing import Frame
-from asgi_surface.ir import Citation, Form, Reasoning, Refusal, Stop, Text, Usage
+from asgi_surface.ir import Citation, Form, Reasoning, Refusal, Seal, SealKind, Stop, Text, Usage
 
 
 class _CallDelta(_Call):
@@ -49,6 +51,7 @@ class _Choice(Struct):
     delta: _Delta | None = None
     finish_reason: Any = None
     logprobs: _Logprobs | None = None
+    content_filter_results: Any = None
 
 
 class _Groq(Struct):
@@ -64,6 +67,7 @@ class _Chunk(Struct):
     service_tier: Any = None
     system_fingerprint: Any = None
     moderation: Any = None
+    prompt_filter_results: Any = None
     choices: list[_Choice] | None = None
     usage: Any = None
     error: Any = None
@@ -79,85 +83,77 @@ _FLAT: Final[dict[type, Reasoning | Text | Refusal]] = {Reasoning: Reasoning("")
 _OLD_SLOT: Final = "function_call"
 
 
-class ChatDecoder:
-    """One stream. Calls close at a finish. Words close when their kind changes or at `[DONE]`: servers send text after a finish."""
+class _Answer:
+    """One of a stream's answers: its open words, its calls, and the sources that wait for their text.
 
-    def __init__(self) -> None:
-        self.unread: list[str] = []
-        self._skipped: dict[str, None] = {}
-        self._parts = itertools.count()
-        self._calls = Calls(self._parts)
-        self._started = False
+    Calls close at a finish. Words close when their kind changes or at `[DONE]`: servers send text after a finish.
+    """
+
+    def __init__(self, number: int, parts: Iterator[int], skipped: dict[str, None]) -> None:
+        self.finished = False
+        self._number = number
+        self._parts = parts
+        self._skipped = skipped
+        self._calls = Calls(parts, number)
         self._flat: tuple[type, int] | None = None
         self._cited: list[Citation] = []
         self._before = self._chars = 0
 
-    def feed(self, frame: Frame) -> Iterable[Event]:
-        """The events of one chunk, or of `[DONE]`."""
-        events = list(self._done() if frame.data.startswith(b"[DONE]") else self._chunk(frame))
-        if len(self.unread) != len(self._skipped):
-            self.unread = [*self._skipped]
-        return events
-
-    def _done(self) -> Iterator[Event]:
-        yield from self._close()
-        if self._cited:
-            self._skipped["answer:annotations"] = None
-        yield End()
-
-    def _chunk(self, frame: Frame) -> Iterator[Event]:
-        chunk = reading.decode(_CHUNK, frame.data)
-        groq = chunk.x_groq or _NO_GROQ
-        seen = _spent(chunk.usage or groq.usage)
-        if chunk.error or groq.error or chunk.object == "error" or frame.event == b"error":
-            facts = reading.facts_of({"error": groq.error}) if groq.error else reading.error_facts(frame.data)
-            yield from seen
-            yield Fault(facts or ErrorFacts(""))
-            return
-        # Azure's first chunk has no choices and no id: it tells about the prompt.
-        if chunk.choices and not self._started:
-            self._started = True
-            yield Start(reading.string(chunk.id), reading.string(chunk.model), reading.count(chunk.created), reading.string(chunk.service_tier))
-        for name in _UNREAD_ANSWER:
-            if getattr(chunk, name):
-                self._skipped[f"answer:{name}"] = None
-        for choice in chunk.choices or ():
-            yield from self._choice(choice)
-        yield from seen
-
-    def _choice(self, choice: _Choice) -> Iterator[Event]:
-        """Of several choices the first: nobody asked for more. A finish chunk may have text and calls, which come before the finish."""
-        if choice.index not in (None, 0):
-            self._skipped["answer:choices"] = None
-            return
+    def take(self, choice: _Choice) -> Iterator[Event]:
+        """What one chunk says of this answer. A finish chunk may have text and calls, which come before the finish."""
         delta = choice.delta or _NO_DELTA
+        self._skipped |= _filtered(choice)
         yield from self._words(delta)
-        yield from self._about_text(delta, _logprobs(choice.logprobs))
+        yield from self._about_text(delta, _logprobs(choice.logprobs, self._skipped))
         if delta.tool_calls or delta.function_call:
             for piece in _pieces(delta):
                 yield from self._call(piece)
         stop = reading.reason(STOPS, choice.finish_reason)
         if stop is not None:
-            yield from self._calls.finish(cut=stop not in _TOOL_STOPS)
-            yield Finish(Stop.TOOLS if self._calls and stop in _TOOL_STOPS else stop)
+            self.finished = True
+            yield from self._calls.finish(cut=stop not in {Stop.END, Stop.TOOLS})
+            yield Finish(_meant(stop, called=bool(self._calls)), choice=self._number)
+
+    def done(self) -> Iterator[PartEvent]:
+        """Nothing more comes."""
+        yield from self._close()
+        if self._cited:
+            self._skipped["answer:annotations.other"] = None
 
     def _words(self, delta: _Delta) -> Iterator[PartEvent]:
         texts, thoughts = _content(delta.content, self._skipped)
         if delta.audio:
             self._skipped["answer:audio"] = None
-        said = (Reasoning, _reasoning(delta, self._skipped) or "".join(thoughts)), (Text, "".join(texts)), (Refusal, _words(delta.refusal))
-        for kind, text in said:
-            if text:
-                yield from self._grow(kind, text)
+        for thought in reasoned(delta, "".join(thoughts)):
+            yield from self._grow(Reasoning, thought.words)
+            yield from self._sealed(thought.seal)
+        yield from self._grow(Text, "".join(texts))
+        yield from self._grow(Refusal, _words(delta.refusal) or "")
 
     def _grow(self, kind: type[Reasoning | Text | Refusal], text: str) -> Iterator[PartEvent]:
+        if not text:
+            return
+        part = yield from self._open(kind)
+        self._chars += len(text) if kind is Text else 0
+        yield Grew(part, text)
+
+    def _open(self, kind: type[Reasoning | Text | Refusal]) -> Generator[PartEvent, None, int]:
         if self._flat is None or self._flat[0] is not kind:
             yield from self._close()
             yield from self._calls.close_whole()
             self._flat = kind, next(self._parts)
-            yield Opened(self._flat[1], _FLAT[kind])
-        self._chars += len(text) if kind is Text else 0
-        yield Grew(self._flat[1], text)
+            yield Opened(self._flat[1], _FLAT[kind], self._number)
+        return self._flat[1]
+
+    def _sealed(self, seal: Seal | None) -> Iterator[PartEvent]:
+        """A proof ends the reasoning that it proves, or stands for one that nobody may read."""
+        if seal is None:
+            return
+        if seal.kind is not SealKind.SIGNATURE:
+            yield from self._close()
+        part = yield from self._open(Reasoning)
+        yield Sealed(part, seal)
+        yield from self._close()
 
     def _close(self) -> Iterator[PartEvent]:
         if self._flat is not None:
@@ -170,7 +166,7 @@ class ChatDecoder:
         if delta.annotations:
             self._cited += _citations(delta.annotations, self._skipped)
         if self._flat is None or self._flat[0] is not Text:
-            self._skipped |= {} if logprobs is None else {"answer:logprobs": None}
+            self._skipped |= {} if logprobs is None else {"answer:logprobs.other": None}
             return
         if logprobs is not None:
             yield Logged(self._flat[1], logprobs)
@@ -183,6 +179,54 @@ class ChatDecoder:
             if isinstance(event, Opened):
                 yield from self._close()
             yield event
+
+
+class ChatDecoder:
+    """One stream, of one answer or of several that grow side by side."""
+
+    def __init__(self) -> None:
+        self.unread: list[str] = []
+        self._skipped: dict[str, None] = {}
+        self._parts = itertools.count()
+        self._answers: dict[int, _Answer] = {}
+
+    def feed(self, frame: Frame) -> Iterable[Event]:
+        """The events of one chunk, or of `[DONE]`."""
+        events = list(self._done() if frame.data.startswith(b"[DONE]") else self._chunk(frame))
+        if len(self.unread) != len(self._skipped):
+            self.unread = [*self._skipped]
+        return events
+
+    def _done(self) -> Iterator[Event]:
+        for number, answer in self._answers.items():
+            # The table knows of the first answer, and of those that have said something.
+            if number and not answer.finished:
+                raise ValueError("one of several answers without a finish")
+            yield from answer.done()
+        yield End()
+
+    def _chunk(self, frame: Frame) -> Iterator[Event]:
+        chunk = reading.decode(_CHUNK, frame.data)
+        groq = chunk.x_groq or _NO_GROQ
+        said = chunk.usage or groq.usage
+        self._skipped |= dict.fromkeys((*_unread(chunk), *_uncounted(said)))
+        if chunk.error or groq.error or chunk.object == "error" or frame.event == b"error":
+            facts = reading.facts_of({"error": groq.error}) if groq.error else reading.error_facts(frame.data)
+            yield from _spent(said)
+            yield Fault(facts or ErrorFacts(""))
+            return
+        # Azure's first chunk has no choices and no id: it tells about the prompt.
+        if chunk.choices and not self._answers:
+            yield Start(reading.string(chunk.id), reading.string(chunk.model), reading.count(chunk.created), reading.string(chunk.service_tier))
+        for choice in chunk.choices or ():
+            yield from self._answer(choice).take(choice)
+        yield from _spent(said)
+
+    def _answer(self, choice: _Choice) -> _Answer:
+        number = reading.count(choice.index) or 0
+        if number not in self._answers:
+            self._answers[number] = _Answer(number, self._parts, self._skipped)
+        return self._answers[number]
 
 
 def _spent(said: Any) -> tuple[UsageSeen, ...]:

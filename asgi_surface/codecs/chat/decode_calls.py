@@ -83,10 +83,10 @@ class _Assembled:
         """Whether the call can be told."""
         return self._name is not None
 
-    def open(self, part: int) -> Iterator[PartEvent]:
+    def open(self, part: int, choice: int) -> Iterator[PartEvent]:
         """The beginning, with the arguments that came before the name. Servers that leave ids out have their calls numbered."""
         self.part = part
-        yield Opened(part, Call(self.id or f"call_{self._number}", self._name or "", "", self._form, minted=self.id is None))
+        yield Opened(part, Call(self.id or f"call_{self._number}", self._name or "", "", self._form, minted=self.id is None), choice)
         # Other surfaces say a call's seal before the call, so it goes first where it is known.
         yield from self._sealed(part)
         yield from self.grow("".join(self._pieces))
@@ -118,10 +118,11 @@ class _Assembled:
 
 
 class Calls:
-    """All calls of one stream. `parts` gives the next part's index."""
+    """All calls of one of a stream's answers, `choice`. `parts` gives the next part's index."""
 
-    def __init__(self, parts: Iterator[int]) -> None:
+    def __init__(self, parts: Iterator[int], choice: int) -> None:
         self._parts = parts
+        self._choice = choice
         self._calls: list[_Assembled] = []
         self._latest: dict[Any, _Assembled] = {}
 
@@ -135,7 +136,7 @@ class Calls:
             return
         if call.part is None:
             yield from self.close_whole()
-            yield from call.open(next(self._parts))
+            yield from call.open(next(self._parts), self._choice)
         else:
             yield from call.grow(piece.text)
 

@@ -11,11 +11,13 @@ import msgspec
 from msgspec import Raw
 
 from asgi_surface.codecs.base import Dialect, Lowered, Target
+from asgi_surface.codecs.chat.lower_reasoning import asked
 from asgi_surface.codecs.chat.lower_tools import Names, choice, tool
 from asgi_surface.codecs.chat.lower_turns import messages
+from asgi_surface.codecs.moved import before_calls, before_words, other_ids
 from asgi_surface.codecs.strict_schema import is_strict
 from asgi_surface.errors import Code, RequestError
-from asgi_surface.ir import Effort, Format, Pick, Request, Role, Settings
+from asgi_surface.ir import Format, Pick, Request, Role, Settings
 from asgi_surface.members import Members
 from asgi_surface.verdicts import Mention
 
@@ -39,6 +41,8 @@ _SETTINGS: Final = {
     "cache_key": "prompt_cache_key",
     "verbosity": "verbosity",
 }
+_STREAM_OPTIONS: Final[dict[str, Members]] = {"option": {"stream_options": Raw(b'{"include_usage":true}')}, "always": {}}
+_VERBOSITIES: Final = frozenset({"low", "medium", "high"})
 
 
 def lower(request: Request, target: Target) -> Lowered:
@@ -55,12 +59,14 @@ def lower(request: Request, target: Target) -> Lowered:
         body.say("tool_choice", choice(request.choice, names), request.choice.at)
     _settings(request.settings, target.dialect, bool(request.tools), body)
     if request.effort:
-        _effort(request.effort, target.dialect, body, emulated)
+        for name, value in asked(request.effort, target.dialect, emulated).items():
+            body.say(name, value, request.effort.at)
     if request.format:
-        body.say("response_format", _format(request.format), request.format.at)
+        body.say("response_format", _format(request.format, target.dialect, emulated), request.format.at)
     if request.stream:
         body.say("stream", True, "/stream")
-        body.members["stream_options"] = Raw(b'{"include_usage":true}')
+        body.members |= _STREAM_OPTIONS[target.dialect.stream_usage]
+    emulated += (*before_words(request.turns), *before_calls(request.turns), *other_ids(request, names.id))
     added = frozenset(body.members.keys() - body.origins.keys())
     return Lowered(members=body.members, origins=body.origins, added=added, aliases=names.aliases(), emulated=(*names.emulated(), *emulated))
 
@@ -89,6 +95,8 @@ def _root(at: str) -> str:
 
 def _settings(settings: Settings, dialect: Dialect, tools: bool, body: _Body) -> None:
     at = settings.at
+    if settings.verbosity is not None:
+        _known(settings.verbosity, _VERBOSITIES, at.get("verbosity", ""))
     if settings.max_tokens is not None:
         body.say(dialect.max_tokens_field, settings.max_tokens, at.get("max_tokens", ""))
     for field, member in _SETTINGS.items():
@@ -100,34 +108,20 @@ def _settings(settings: Settings, dialect: Dialect, tools: bool, body: _Body) ->
         body.say("logprobs", True, at.get("top_logprobs", ""))
 
 
-def _effort(effort: Effort, dialect: Dialect, body: _Body, emulated: list[Mention]) -> None:
-    if dialect.reasoning_style == "template":
-        if effort.off or effort.adaptive or effort.word or effort.budget is not None:
-            emulated.append(Mention("effort:template", effort.at))
-            body.say("chat_template_kwargs", {"enable_thinking": not effort.off}, effort.at)
-    elif (word := _word(effort, dialect, emulated)) is not None:
-        body.say("reasoning_effort", word, effort.at)
+def _known(word: str, words: frozenset[str], at: str) -> None:
+    if word not in words:
+        raise RequestError(Code.UNREPRESENTABLE, "a word that the surface does not have", pointer=at)
 
 
-def _word(effort: Effort, dialect: Dialect, emulated: list[Mention]) -> str | None:
-    """The effort as a word; None leaves it to the model. A budget becomes the least word that allows it."""
-    if effort.off:
-        return "none"
-    if effort.word is not None or effort.budget is None:
-        return effort.word
-    if not dialect.reasoning_budgets:
-        raise RequestError(Code.UNREPRESENTABLE, "this binding has no words for reasoning budgets", pointer=effort.at)
-    emulated.append(Mention("effort:budget", effort.at))
-    words = sorted(dialect.reasoning_budgets.items(), key=lambda item: item[1])
-    return next((word for word, budget in words if budget >= effort.budget), words[-1][0])
-
-
-def _format(said: Format) -> dict[str, Any]:
+def _format(said: Format, dialect: Dialect, emulated: list[Mention]) -> dict[str, Any]:
     if said.schema is None:
         return {"type": "json_object"}
     about = {"description": said.description} if said.description is not None else {}
     # Surfaces that enforce every schema say nothing of strictness; here only a strict one is enforced, and only some schemas may be.
-    strict = is_strict(said.schema) if said.strict is None else said.strict
+    wanted = is_strict(said.schema) if said.strict is None else said.strict
+    strict = wanted and dialect.strict_tools
+    if strict is not wanted or (said.strict is None and not strict):
+        emulated.append(Mention("format:strict", said.at))
     # The surface demands a name.
     schema = {"name": said.name or "response", **about, "schema": said.schema, **({"strict": True} if strict else {})}
     return {"type": "json_schema", "json_schema": schema}

@@ -5,6 +5,8 @@ Names, namespaces and custom tools that the upstream could not say get aliases, 
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,6 +21,8 @@ from asgi_surface.ir import Call, Choice, Form, Pick, Request, Tool
 from asgi_surface.surfaces import Feature
 from asgi_surface.verdicts import Mention
 
+_NINE: Final = 9
+_IDS: Final = {"any": re.compile(r".*", re.DOTALL), "nine": re.compile(rf"[a-zA-Z0-9]{{{_NINE}}}")}
 _GRAMMAR: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -27,7 +31,10 @@ class Names:
 
     def __init__(self, request: Request, target: Target) -> None:
         self.native_custom = Feature.CUSTOM_TOOLS in target.features
+        self.strict = target.dialect.strict_tools
         self._wraps = target.dialect.custom_tools == "wrap"
+        self._fits = _IDS[target.dialect.call_ids]
+        self._tools = request.tools
         self._names = spelling.Names(request, spelling.OPENAI)
 
     def of(self, tool: Tool | Call) -> str:
@@ -41,6 +48,10 @@ class Names:
         form, said = self._names.chosen(name)
         return form if self.native_custom else Form.FUNCTION, said
 
+    def id(self, own: str) -> str:
+        """The id of a call, and of its result. One that the upstream refuses is made anew, alike in every turn of a conversation."""
+        return own if self._fits.fullmatch(own) else hashlib.sha256(own.encode()).hexdigest()[:_NINE]
+
     def aliases(self) -> Mapping[str, Alias]:
         """Those that the client calls otherwise."""
         return self._names.aliases(custom=self.native_custom)
@@ -50,6 +61,7 @@ class Names:
         for node in self._names.nodes.values():
             if self._wrapped(node) or self.of(node) != node.name:
                 yield Mention("tool:custom" if self._wrapped(node) else "tool:name", node.at)
+        yield from (Mention("tool:strict", tool.at) for tool in self._tools if tool.strict and not self.strict)
 
     def _wrapped(self, tool: Tool | Call) -> bool:
         return tool.form is Form.CUSTOM and not self.native_custom
@@ -60,7 +72,7 @@ def tool(tool: Tool, names: Names) -> dict[str, Any]:
     about = {"name": names.of(tool)} | ({"description": tool.description} if tool.description is not None else {})
     if tool.form is Form.FUNCTION:
         schema = {} if tool.schema is None else {"parameters": tool.schema}
-        return {"type": "function", "function": about | schema | ({"strict": True} if tool.strict else {})}
+        return {"type": "function", "function": about | schema | ({"strict": True} if tool.strict and names.strict else {})}
     if names.native_custom:
         return {"type": "custom", "custom": about | ({} if tool.grammar is None else {"format": _nested(tool.grammar)})}
     return {"type": "function", "function": about | {"parameters": wrapper(tool.grammar)}}

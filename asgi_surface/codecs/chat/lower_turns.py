@@ -10,10 +10,11 @@ from itertools import groupby
 from typing import Any, Final, NoReturn, TypeVar
 
 from asgi_surface.codecs.base import Target
+from asgi_surface.codecs.chat.lower_reasoning import is_own, replayed
 from asgi_surface.codecs.chat.lower_tools import Names
 from asgi_surface.codecs.wrapping import FAILED, wrapped
 from asgi_surface.errors import Code, RequestError
-from asgi_surface.ir import Audio, Call, Document, Form, Image, Inline, Part, Reasoning, Refusal, Result, Role, Seal, SealKind, Stored, Text, Turn
+from asgi_surface.ir import Audio, Call, Document, Form, Image, Inline, Part, Reasoning, Refusal, Result, Role, Seal, Stored, Text, Turn
 from asgi_surface.surfaces import GEMINI
 from asgi_surface.verdicts import Mention
 
@@ -38,30 +39,33 @@ def _messages(turns: tuple[Turn, ...], target: Target, names: Names, emulated: l
         others = list(run)
         # A call's results must follow it at once; what stands before or between them moves behind them.
         for result in _of(Result, (part for turn in others for part in turn.parts)):
-            yield _result(result, emulated)
+            yield _result(result, names, emulated)
         for turn in others:
-            yield from _plain(turn, target)
+            yield from _plain(turn, target, emulated)
 
 
 def _of(kind: type[_Node], parts: Iterable[Part]) -> list[_Node]:
     return [part for part in parts if isinstance(part, kind)]
 
 
-def _result(result: Result, emulated: list[Mention]) -> _Said:
+def _result(result: Result, names: Names, emulated: list[Mention]) -> _Said:
     texts = [_text(part) if isinstance(part, Text) else _refuse(part, "a tool message holds text only") for part in result.parts]
     if result.failed:
         emulated.append(Mention("result:failed", result.at))
         first = FAILED + (texts[0]["text"] if texts else "")
         texts = [{"type": "text", "text": first}, *texts[1:]]
-    return {"role": "tool", "tool_call_id": result.call_id, "content": _content(texts) or ""}
+    return {"role": "tool", "tool_call_id": names.id(result.call_id), "content": _content(texts) or ""}
 
 
-def _plain(turn: Turn, target: Target) -> Iterator[_Said]:
-    """A user's or an instruction's message, unless results were all it held."""
+def _plain(turn: Turn, target: Target, emulated: list[Mention]) -> Iterator[_Said]:
+    """A user's or an instruction's message, unless results were all it held. Servers know one role of those that instruct."""
     instruction = turn.role is not Role.USER
+    role = target.dialect.instruction_role if instruction else turn.role.value
+    if role != turn.role:
+        emulated.append(Mention(f"role:{turn.role}", turn.at))
     said = [_instruction(part) if instruction else _user(part) for part in turn.parts if not isinstance(part, Result)]
     if said:
-        yield {"role": target.dialect.instruction_role if instruction else "user", "content": _content(said)}
+        yield {"role": role, "content": _content(said)}
 
 
 def _instruction(part: Part) -> _Said:
@@ -75,13 +79,10 @@ def _user(part: Part) -> _Said:
 
 def _assistant(parts: list[Part], target: Target, names: Names) -> Iterator[_Said]:
     said = [_uttered(part) for part in parts if not isinstance(part, (Call, Reasoning))]
-    for reasoning in _of(Reasoning, parts):
-        _own(reasoning.seal, reasoning.at)
     calls = [_call(call, target, names) for call in _of(Call, parts)]
+    thoughts, reasoned = replayed(parts, target, called=bool(calls))
     if said or calls:
-        thoughts = _thoughts(parts) if calls else ""
-        reasoned = {"reasoning_content": thoughts} if thoughts else {}
-        yield {"role": "assistant", "content": _content(said), **reasoned, **({"tool_calls": calls} if calls else {})}
+        yield {"role": "assistant", "content": _content([*thoughts, *said]), **reasoned, **({"tool_calls": calls} if calls else {})}
 
 
 def _uttered(part: Part) -> _Said:
@@ -90,23 +91,12 @@ def _uttered(part: Part) -> _Said:
     return _text(part) if isinstance(part, Text) else _refuse(part, "an assistant's message holds text only")
 
 
-def _thoughts(parts: list[Part]) -> str:
-    """The reasoning before calls. DeepSeek and its like demand it back there, under this name; elsewhere servers ignore or refuse it."""
-    return "\n\n".join(part.text for part in _of(Reasoning, parts) if part.text)
-
-
-def _own(seal: Seal | None, at: str) -> None:
-    """Chat mints no proof of reasoning, so every token is another's; our envelope of bare text is none."""
-    if seal is not None and seal.kind is not SealKind.TEXT:
-        raise RequestError(Code.UNREPRESENTABLE, "seal:foreign: the reasoning was proved by another provider", pointer=at)
-
-
 def _call(call: Call, target: Target, names: Names) -> _Said:
     name = names.of(call)
     if call.form is Form.CUSTOM and names.native_custom:
-        said: _Said = {"id": call.id, "type": "custom", "custom": {"name": name, "input": call.arguments}}
+        said: _Said = {"id": names.id(call.id), "type": "custom", "custom": {"name": name, "input": call.arguments}}
     else:
-        said = {"id": call.id, "type": "function", "function": {"name": name, "arguments": _arguments(call)}}
+        said = {"id": names.id(call.id), "type": "function", "function": {"name": name, "arguments": _arguments(call)}}
     return said | _extra(call.seal, target, call.at)
 
 
@@ -118,7 +108,8 @@ def _extra(seal: Seal | None, target: Target, at: str) -> _Said:
     """Google's own Chat API takes its signatures back here."""
     if seal is not None and seal.surface == GEMINI and seal.domain == target.seal_domain:
         return {"extra_content": {"google": {"thought_signature": seal.token}}}
-    _own(seal, at)
+    if seal is not None:
+        is_own(seal, target, at)
     return {}
 
 

@@ -13,7 +13,8 @@ from msgspec import Raw, Struct
 
 from asgi_surface.codecs import openai_wire, reading
 from asgi_surface.codecs.chat.stream import STOPS
-from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.codecs.chat.thoughts import parts as reasoned
+from asgi_surface.ir import Alternative, Call, Citation, Form, Part, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.surfaces import GEMINI
 
 _NULL: Final = Raw(b"null")
@@ -51,6 +52,7 @@ class _Message(Struct):
 
 class _Logprobs(Struct):
     content: Raw = _NULL
+    refusal: Raw = _NULL
 
 
 class _Choice(Struct):
@@ -58,6 +60,7 @@ class _Choice(Struct):
     message: _Message | None = None
     finish_reason: Any = None
     logprobs: _Logprobs | None = None
+    content_filter_results: Any = None
 
 
 class _Answer(Struct):
@@ -69,45 +72,82 @@ class _Answer(Struct):
     service_tier: Any = None
     system_fingerprint: Any = None
     moderation: Any = None
+    prompt_filter_results: Any = None
 
 
 _ANSWER: Final = msgspec.json.Decoder(_Answer)
 _STRING: Final = msgspec.json.Decoder(str)
 # Members of the answer and of its message that have no place in the IR.
-_UNREAD_ANSWER: Final = ("system_fingerprint", "moderation")
-_TOOL_STOPS: Final = frozenset({Stop.END, Stop.TOOLS})
+_UNREAD_ANSWER: Final = ("system_fingerprint", "moderation", "prompt_filter_results")
+_UNREAD_USAGE: Final = {
+    "prompt_tokens_details": ("image_tokens", "text_tokens"),
+    "completion_tokens_details": ("accepted_prediction_tokens", "rejected_prediction_tokens", "text_tokens"),
+}
 
 
 def read(body: bytes) -> Response:
-    """The answer in no surface's words: the choice of index 0. Raises `ValueError` when its text, calls or finish cannot be read."""
+    """The answer in no surface's words, its choices by their index. Raises `ValueError` when text, calls or a finish cannot be read."""
     answer = reading.decode(_ANSWER, body)
-    choices = answer.choices or []
-    # Servers need not send the choices in order.
-    choice = next((choice for choice in choices if choice.index == 0), next(iter(choices), None))
-    # Azure leaves the message out where its filter stopped the answer.
-    if choice is None or (choice.message is None and choice.finish_reason != "content_filter"):
-        raise ValueError("no message")
-    unread: dict[str, None] = {f"answer:{name}": None for name in _UNREAD_ANSWER if getattr(answer, name)}
-    parts = tuple(_parts(choice.message or _Message(), unread))
+    unread = dict.fromkeys((*_unread(answer), *_uncounted(answer.usage)))
+    answers = [_choice(choice, unread) for choice in _ordered(answer.choices or [])]
+    if not answers:
+        raise ValueError("no choice")
+    first, *more = answers
     return Response(
         id=reading.string(answer.id),
         model=reading.string(answer.model),
         created=reading.count(answer.created),
-        parts=parts,
-        stop=_stop(choice.finish_reason, parts),
+        parts=first.parts,
+        stop=first.stop,
         usage=_usage(answer.usage),
-        logprobs=_logprobs(choice.logprobs),
+        logprobs=first.logprobs,
         service_tier=reading.string(answer.service_tier),
+        more=tuple(more),
         unread=tuple(unread),
     )
 
 
-def _stop(said: object, parts: tuple[Part, ...]) -> Stop:
-    """Why it stopped. Ollama and its like say `stop` beside calls; a cut or a filter stays one."""
-    stop = reading.reason(STOPS, said)
+def _unread(said: object) -> Iterator[str]:
+    """Members of an answer, or of a chunk, that say something and have no place in the IR."""
+    return (f"answer:{name}" for name in _UNREAD_ANSWER if getattr(said, name))
+
+
+def _uncounted(usage: object) -> Iterator[str]:
+    """Token counts that have none."""
+    for name, members in _UNREAD_USAGE.items():
+        details = reading.mapping(reading.mapping(usage).get(name))
+        yield from (f"usage:{name}.{member}" for member in members if reading.count(details.get(member)))
+
+
+def _ordered(choices: list[_Choice]) -> list[_Choice]:
+    """By index: servers need not send them in order, nor say it."""
+    places = [position if reading.count(choice.index) is None else choice.index for position, choice in enumerate(choices)]
+    return [choices[position] for position in sorted(range(len(choices)), key=places.__getitem__)]
+
+
+def _choice(choice: _Choice, unread: dict[str, None]) -> Alternative:
+    # Azure leaves the message out where its filter stopped the answer.
+    if choice.message is None and choice.finish_reason != "content_filter":
+        raise ValueError("no message")
+    parts = tuple(_parts(choice.message or _Message(), unread))
+    unread |= _filtered(choice)
+    stop = reading.reason(STOPS, choice.finish_reason)
     if stop is None:
         raise ValueError("no finish reason")
-    return Stop.TOOLS if stop in _TOOL_STOPS and any(isinstance(part, Call) for part in parts) else stop
+    called = any(isinstance(part, Call) for part in parts)
+    return Alternative(parts=parts, stop=_meant(stop, called=called), logprobs=_logprobs(choice.logprobs, unread))
+
+
+def _filtered(choice: Any) -> dict[str, None]:
+    """What Azure's filters say of an answer."""
+    return {"answer:content_filter_results": None} if choice.content_filter_results else {}
+
+
+def _meant(stop: Stop, *, called: bool) -> Stop:
+    """Why it stopped. Ollama and its like say `stop` beside calls; a cut or a filter stays one. A finish for calls without any has lost them."""
+    if stop is Stop.TOOLS and not called:
+        raise ValueError("a finish for calls, and no call")
+    return Stop.TOOLS if called and stop is Stop.END else stop
 
 
 def _usage(said: object) -> Usage | None:
@@ -115,20 +155,29 @@ def _usage(said: object) -> Usage | None:
     return None if usage == Usage() else usage
 
 
-def _logprobs(said: _Logprobs | None) -> Raw | None:
-    return said.content if said is not None and bytes(said.content) not in {b"null", b"[]"} else None
+def _logprobs(said: _Logprobs | None, unread: dict[str, None]) -> Raw | None:
+    """The entries of the text's tokens."""
+    if said is None:
+        return None
+    if _entries(said.refusal):
+        unread["answer:logprobs.refusal"] = None
+    return said.content if _entries(said.content) else None
+
+
+def _entries(said: Raw) -> bool:
+    return bytes(said) not in {b"null", b"[]"}
 
 
 def _parts(message: _Message, unread: dict[str, None]) -> Iterator[Part]:
     """Reasoning first, then words, then calls: the surface has no order of its own."""
     texts, thoughts = _content(message.content, unread)
-    reasoning = _reasoning(message, unread) or "".join(thoughts)
-    if reasoning:
-        yield Reasoning(reasoning)
+    yield from reasoned(message, "".join(thoughts))
     citations = tuple(_citations(message.annotations, unread))
     # Offsets of citations count over the whole content.
     if text := "".join(texts):
         yield Text(text, citations=citations)
+    elif citations:
+        unread["answer:annotations.other"] = None
     if (refusal := _words(message.refusal)) is not None:
         yield Refusal(refusal)
     if message.audio:
@@ -160,20 +209,11 @@ def _content(content: object, unread: dict[str, None]) -> tuple[list[str], list[
     return texts, thoughts
 
 
-def _reasoning(message: _Message, unread: dict[str, None]) -> str:
-    """The reasoning under the first of its names that has text. Tokens that prove it have no place on this surface."""
-    details = [reading.mapping(detail) for detail in (message.reasoning_details if isinstance(message.reasoning_details, list) else ())]
-    if any(detail.get("data") or detail.get("signature") for detail in details):
-        unread["answer:reasoning_details"] = None
-    told = "".join(reading.string(detail.get("text")) or reading.string(detail.get("summary")) or "" for detail in details)
-    return told or reading.string(message.reasoning_content) or reading.string(message.reasoning) or ""
-
-
 def _citations(annotations: object, unread: dict[str, None]) -> Iterator[Citation]:
     for annotation in annotations if isinstance(annotations, list) else ():
         said = reading.mapping(reading.mapping(annotation).get("url_citation"))
         if (url := reading.string(said.get("url"))) is None:
-            unread["answer:annotations"] = None
+            unread["answer:annotations.other"] = None
             continue
         yield Citation(url, reading.string(said.get("title")) or "", reading.count(said.get("start_index")), reading.count(said.get("end_index")))
 

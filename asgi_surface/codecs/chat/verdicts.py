@@ -29,7 +29,7 @@ field:seed                                -rre  the surface has no seed
 field:frequency_penalty                   -rre  the surface has no penalties
 field:presence_penalty                    -rre  the surface has no penalties
 field:stop                                -ree  Responses has no stop sequences
-field:n                                   -rrr  one answer a request
+field:n                                   -rre  one answer a request
 field:logprobs                            -ere  Messages has no log probabilities
 field:top_logprobs                        -ere  Messages has no log probabilities
 field:logit_bias                          -rrr  the surface has no token biases
@@ -153,21 +153,26 @@ answer:id                                 -eee
 answer:object                             -eee
 answer:created                            -eaa  the surface's answer has no time
 answer:model                              -eee
-answer:choices                            -eee
+answer:choices                            -aae  one answer a request
 answer:system_fingerprint                 -aaa  the surface's answer has none
-answer:service_tier                       -eaa  the surface names other tiers
+answer:service_tier                       -ema  Messages has other words for it; Gemini has none
 answer:metadata                           -aaa  labels of a stored answer
 answer:moderation                         -aaa  scores are given only here
+answer:prompt_filter_results              -aaa  what Azure's filters say of the prompt is told only here
+answer:content_filter_results             -aaa  what Azure's filters say of the answer is told only here
 answer:usage                              -eee
 answer:index                              -eee
 answer:message                            -eee
 answer:finish_reason                      -eee
 answer:logprobs                           -eae  Messages has no log probabilities
+answer:logprobs.refusal                   -aaa  log probabilities of a refusal
+answer:logprobs.other                     -aaa  log probabilities in a stream of what is no text
 answer:role                               -eee
 answer:content                            -eee
 answer:refusal                            -emm  said as text
-answer:annotations                        -eaa  the surface cites another way
-answer:url_citation                       -eaa  the surface cites another way
+answer:annotations                        -eae  Messages cites only what its own search found
+answer:url_citation                       -eae  Messages cites only what its own search found
+answer:annotations.other                  -aaa  a source of a newer kind, or of no text
 answer:audio                              -aaa  spoken answers are said only here
 answer:function_call                      -mmm  said as a tool call
 answer:tool_calls                         -eee
@@ -176,6 +181,8 @@ answer:tool_calls.custom                  -emm  said as a function call
 answer:reasoning_content                  -eee
 answer:reasoning                          -eee
 answer:reasoning_details                  -mmm  its text
+answer:reasoning_details.data             -mmm  in an envelope, for who minted it
+answer:reasoning_details.signature        -mmm  in an envelope, for who minted it
 answer:part                               -aaa  a part of a newer kind
 stop:stop                                 -eee
 stop:length                               -eee
@@ -188,14 +195,14 @@ usage:total_tokens                        -eme  the sum of the others
 usage:prompt_tokens_details               -eee
 usage:prompt_tokens_details.cached_tokens               -eee
 usage:prompt_tokens_details.cache_write_tokens          -eea  Gemini does not count it
-usage:prompt_tokens_details.audio_tokens                -aaa  counted only here
+usage:prompt_tokens_details.audio_tokens                -aae  the surface does not count it
 usage:prompt_tokens_details.image_tokens                -aaa  counted only here
 usage:prompt_tokens_details.text_tokens                 -aaa  counted only here
 usage:completion_tokens_details           -eee
 usage:completion_tokens_details.reasoning_tokens            -eee
 usage:completion_tokens_details.accepted_prediction_tokens  -aaa  counted only here
 usage:completion_tokens_details.rejected_prediction_tokens  -aaa  counted only here
-usage:completion_tokens_details.audio_tokens                -aaa  counted only here
+usage:completion_tokens_details.audio_tokens                -aae  the surface does not count it
 usage:completion_tokens_details.text_tokens                 -aaa  counted only here
 """)
 """Every construct by name. Letters as `verdicts.table` reads them."""

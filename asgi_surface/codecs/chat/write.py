@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +10,23 @@ import msgspec
 from asgi_surface import seals
 from asgi_surface.codecs.base import Alias, Context
 from asgi_surface.codecs.wrapping import unwrapped
-from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Request, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.ir import (
+    Alternative,
+    Call,
+    Citation,
+    Form,
+    Part,
+    Reasoning,
+    Refusal,
+    Request,
+    Response,
+    Seal,
+    SealKind,
+    Stop,
+    Text,
+    Usage,
+)
+from asgi_surface.losses import held
 from asgi_surface.surfaces import GEMINI
 
 # A reason that the surface has no word for is said as itself: none of the official ones would be true.
@@ -22,40 +38,59 @@ _FINISHES: Final[dict[Stop, str]] = {
     Stop.LENGTH: "length",
     Stop.ERROR: "error",
 }
+_SILENT: Final = frozenset({"answer:stop_sequence"})
+_COUNTS: Final = frozenset({"usage:cache_write", "usage:audio"})
 
 
 def write(response: Response, context: Context) -> bytes:
     """The `chat.completion` object. The id, model and time are the upstream's where it gave them."""
-    calls = [_call(part, context) for part in response.parts if isinstance(part, Call)]
-    old = _old(calls, context.request)
-    choice = {
-        "index": 0,
-        "message": _message(response, calls, old),
-        "logprobs": None if response.logprobs is None else {"content": response.logprobs, "refusal": None},
-        "finish_reason": _FINISHES.get(response.stop) or (("function_call" if old else "tool_calls") if calls else "stop"),
-    }
     body = {
         "id": response.id or f"asf_{context.request_id}",
         "object": "chat.completion",
         "created": context.now if response.created is None else response.created,
         "model": response.model or context.model,
-        "choices": [choice],
+        "choices": [{"index": index, **_choice(answer, context)} for index, answer in enumerate(response.answers)],
     }
     tier = {} if response.service_tier is None else {"service_tier": response.service_tier}
     return msgspec.json.encode(body | tier | _usage(response.usage))
 
 
-def unsaid(response: Response) -> tuple[str, ...]:
-    """Proofs of reasoning: the one slot is on calls, and Google's."""
-    sealed = [part for part in response.parts if isinstance(part, Reasoning | Call) and part.seal is not None]
-    lost = any(isinstance(part, Reasoning) or not _extra(part.seal, "") for part in sealed)
-    return ("answer:seals",) if lost else ()
+def _choice(answer: Response | Alternative, context: Context) -> dict[str, Any]:
+    calls = [_call(part, context) for part in answer.parts if isinstance(part, Call)]
+    old = _old(calls, context.request)
+    return {
+        "message": _message(answer.parts, calls, old),
+        "logprobs": None if answer.logprobs is None else {"content": answer.logprobs, "refusal": None},
+        "finish_reason": _finish(answer.stop, called=bool(calls), old=old),
+    }
 
 
-def _message(response: Response, calls: list[dict[str, Any]], old: bool) -> dict[str, Any]:
-    texts = [part for part in response.parts if isinstance(part, Text)]
-    refusals = [part.text for part in response.parts if isinstance(part, Refusal)]
-    thoughts = [part.text for part in response.parts if isinstance(part, Reasoning) and part.text]
+def _finish(stop: Stop, *, called: bool, old: bool) -> str:
+    """The finish reason. `old` is a call in the deprecated form. An end for calls without any is not the end of an answer."""
+    if stop in _FINISHES:
+        return _FINISHES[stop]
+    if called:
+        return "function_call" if old else "tool_calls"
+    return _FINISHES[Stop.OTHER] if stop is Stop.TOOLS else "stop"
+
+
+def unsaid(response: Response, context: Context) -> Collection[str]:
+    """Which stop sequence it was, proofs of reasoning without a slot, and what is counted beside tokens that are not."""
+    seals_ = {"answer:seals"} if any(_unsealed(answer, context) for answer in response.answers) else set()
+    return held(response) & (_SILENT | seals_ | (frozenset() if _usage(response.usage) else _COUNTS))
+
+
+def _unsealed(answer: Response | Alternative, context: Context) -> bool:
+    """Whether a proof gets lost. The one slot for these is on calls, is Google's, and the deprecated form has none."""
+    calls = [_call(part, context) for part in answer.parts if isinstance(part, Call)]
+    slots = 0 if _old(calls, context.request) else sum("extra_content" in call for call in calls)
+    return slots < sum(isinstance(part, Reasoning | Call) and part.seal is not None for part in answer.parts)
+
+
+def _message(parts: tuple[Part, ...], calls: list[dict[str, Any]], old: bool) -> dict[str, Any]:
+    texts = [part for part in parts if isinstance(part, Text)]
+    refusals = [part.text for part in parts if isinstance(part, Refusal)]
+    thoughts = [part.text for part in parts if isinstance(part, Reasoning) and part.text]
     cited = [{"type": "url_citation", "url_citation": citation} for citation in _citations(texts)]
     return {
         "role": "assistant",
@@ -121,8 +156,8 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
         return {}
     asked, answered = usage.input or 0, usage.output or 0
     details = {
-        "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_write},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_write, "audio_tokens": usage.audio_input},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning, "audio_tokens": usage.audio_output},
     }
     counted = {name: {word: count for word, count in words.items() if count is not None} for name, words in details.items()}
     numbers = {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}

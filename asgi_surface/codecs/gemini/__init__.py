@@ -15,7 +15,7 @@ from asgi_surface.codecs.gemini.read import read
 from asgi_surface.codecs.gemini.request import canonical, needs, tool_types
 from asgi_surface.codecs.gemini.stream import watch
 from asgi_surface.codecs.gemini.verdicts import ROWS
-from asgi_surface.codecs.gemini.write import write
+from asgi_surface.codecs.gemini.write import unsaid, write
 from asgi_surface.framing import Framing
 from asgi_surface.surfaces import GEMINI
 
@@ -45,4 +45,5 @@ CODEC = Codec(
     write=write,
     decoder=decoder,
     encoder=encoder,
+    unsaid=unsaid,
 )

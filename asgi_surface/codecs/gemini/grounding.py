@@ -3,49 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+from msgspec import structs
 
 from asgi_surface.codecs.gemini.parts import Json
 from asgi_surface.codecs.reading import count, mapping
-from asgi_surface.ir import Citation
+from asgi_surface.ir import Citation, Search
 
-_Cited = tuple[int, Citation]
+CHUNKS: Final = "answer:groundingMetadata.groundingChunks"
+RECITED: Final = "answer:citationMetadata.citations"
+
+Cited = tuple[str, int, Citation]
+"""A citation: what it was made of, by the name under which its loss is counted, and the index of the part whose text it stands in."""
+
+_BESIDE: Final = (
+    "webSearchQueries",
+    "imageSearchQueries",
+    "retrievalQueries",
+    "searchEntryPoint",
+    "retrievalMetadata",
+    "googleMapsWidgetContextToken",
+    "sourceFlaggingUris",
+)
+"""Members of groundingMetadata that are no sources."""
+_ADDRESS: Final = frozenset({"uri", "title"})
+_PLACE: Final = frozenset({"startIndex", "endIndex"})
+_SUPPORT: Final = frozenset({"segment", "groundingChunkIndices"})
 
 
-def sources(grounding: object, citation: object, texts: Sequence[str]) -> tuple[dict[int, list[Citation]], list[str]]:
-    """The citations of each part by its index, and the names of metadata of which none could be made. `texts` are the parts' texts, "" for others."""
-    found: dict[int, list[Citation]] = {}
-    unread = []
-    for name, said, read in (("answer:groundingMetadata", grounding, _grounded), ("answer:citationMetadata", citation, _recited)):
-        cited = list(read(mapping(said), texts)) if any(texts) else []
-        for index, made in cited:
-            found.setdefault(index, []).append(made)
-        unread += [name] if said and not cited else []
-    return found, unread
+def sources(grounding: object, citation: object, texts: Sequence[str]) -> tuple[list[Cited], list[str]]:
+    """The citations, and the names of what the metadata say beyond them. `texts` are the parts' texts, "" for others."""
+    grounded, recited = mapping(grounding), mapping(citation)
+    found = [*_grounded(grounded, texts), *_recited(recited, texts)] if any(texts) else []
+    lost = any(_loses(one, _ADDRESS | _PLACE, texts) for one in _list(recited, "citations"))
+    return found, [*_ungrounded(grounded, texts), *([RECITED] if lost else [])]
 
 
-def _grounded(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[_Cited]:
+def _ungrounded(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[str]:
+    yield from (f"answer:groundingMetadata.{name}" for name in _BESIDE if said.get(name))
+    if any(_loses(one, _ADDRESS, texts) for one in _sources(said)):
+        yield CHUNKS
+    if any(_more(support, _SUPPORT) for support in _list(said, "groundingSupports")):
+        yield "answer:groundingMetadata.groundingSupports"
+
+
+def _loses(source: Mapping[str, Any], known: frozenset[str], texts: Sequence[str]) -> bool:
+    """Whether a source says more than a citation does, or cannot be one: without an address, or text to stand in."""
+    return _more(source, known) or not (any(texts) and isinstance(source.get("uri"), str))
+
+
+def _more(said: Mapping[str, Any], known: frozenset[str]) -> bool:
+    return any(value for name, value in said.items() if name not in known)
+
+
+def _sources(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The chunks, whatever kind of source each is."""
+    return [next(filter(None, map(mapping, chunk.values())), {}) for chunk in _list(said, "groundingChunks")]
+
+
+def _grounded(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[Cited]:
     """One citation for each source of each support; a source that supports nothing in particular stands for the whole text."""
-    chunks = [next(filter(None, map(mapping, mapping(chunk).values())), {}) for chunk in _list(said.get("groundingChunks"))]
+    chunks = _sources(said)
     named = set()
-    for support in map(mapping, _list(said.get("groundingSupports"))):
-        segment = mapping(support.get("segment"))
-        for index in _list(support.get("groundingChunkIndices")):
+    for support in _list(said, "groundingSupports"):
+        segment, indices = mapping(support.get("segment")), support.get("groundingChunkIndices")
+        for index in indices if isinstance(indices, list) else ():
             if count(index) is not None and index < len(chunks):
                 named.add(index)
-                yield from _cite(chunks[index], _place(count(segment.get("partIndex")) or 0, texts), segment, texts)
+                yield from _cite(CHUNKS, chunks[index], _place(count(segment.get("partIndex")) or 0, texts), segment, texts)
     for index, chunk in enumerate(chunks):
         if index not in named:
-            yield from _cite(chunk, _place(0, texts), {}, texts)
+            yield from _cite(CHUNKS, chunk, _place(0, texts), {}, texts)
 
 
-def _recited(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[_Cited]:
-    for citation in map(mapping, _list(said.get("citations"))):
-        yield from _cite(citation, _place(0, texts), citation, texts)
+def _recited(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[Cited]:
+    for citation in _list(said, "citations"):
+        yield from _cite(RECITED, citation, _place(0, texts), citation, texts)
 
 
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
+def _list(said: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    value = said.get(name)
+    return list(map(mapping, value if isinstance(value, list) else ()))
 
 
 def _place(index: int, texts: Sequence[str]) -> int:
@@ -53,31 +92,42 @@ def _place(index: int, texts: Sequence[str]) -> int:
     return index if index < len(texts) and texts[index] else next(place for place, text in enumerate(texts) if text)
 
 
-def _cite(source: Mapping[str, Any], index: int, segment: Mapping[str, Any], texts: Sequence[str]) -> Iterator[_Cited]:
+def _cite(name: str, source: Mapping[str, Any], index: int, segment: Mapping[str, Any], texts: Sequence[str]) -> Iterator[Cited]:
     url, title = source.get("uri"), source.get("title")
     if isinstance(url, str):
         end = count(segment.get("endIndex"))
         start = None if end is None else _characters(texts[index], count(segment.get("startIndex")) or 0)
-        yield index, Citation(url, title if isinstance(title, str) else "", start, None if end is None else _characters(texts[index], end))
+        yield name, index, Citation(url, title if isinstance(title, str) else "", start, None if end is None else _characters(texts[index], end))
 
 
 def _characters(text: str, size: int) -> int:
     return len(text.encode()[:size].decode(errors="ignore"))
 
 
-def metadata(cited: Sequence[tuple[int, str, Sequence[Citation]]]) -> Json | None:
-    """The groundingMetadata of parts that cite: each with its index and its text. None where none does."""
+def within(text: str, citation: Citation) -> Citation:
+    """The citation with its place in its text: one without offsets rests on all of it."""
+    whole = citation.start is None or citation.end is None
+    return structs.replace(citation, start=0, end=len(text)) if whole else citation
+
+
+def metadata(cited: Sequence[tuple[int, str, Sequence[Citation]]], searches: Sequence[Search]) -> Json | None:
+    """The groundingMetadata of one answer: what was searched and found, and what the texts cite, each with its part's index. None for nothing."""
+    found = [source for search in searches if not search.failed for source in search.sources]
     every = [citation for _, _, citations in cited for citation in citations]
-    chunks = list(dict.fromkeys((citation.url, citation.title) for citation in every))
-    supports = [
-        {"segment": _segment(index, text, citation.start, citation.end), "groundingChunkIndices": [chunks.index((citation.url, citation.title))]}
-        for index, text, citations in cited
-        for citation in citations
-        if citation.start is not None and citation.end is not None
-    ]
-    said: Json = {"groundingChunks": [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in chunks]}
-    return (said | ({"groundingSupports": supports} if supports else {})) if every else None
+    chunks = {address: place for place, address in enumerate(dict.fromkeys((source.url, source.title) for source in (*found, *every)))}
+    said: Json = {
+        "webSearchQueries": [search.query for search in searches],
+        "groundingChunks": [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in chunks],
+        "groundingSupports": [
+            {"segment": _segment(index, text, within(text, citation)), "groundingChunkIndices": [chunks[citation.url, citation.title]]}
+            for index, text, citations in cited
+            for citation in citations
+            if text
+        ],
+    }
+    return {name: value for name, value in said.items() if value} or None
 
 
-def _segment(index: int, text: str, start: int, end: int) -> Json:
-    return {"partIndex": index, "startIndex": len(text[:start].encode()), "endIndex": len(text[:end].encode()), "text": text[start:end]}
+def _segment(index: int, text: str, citation: Citation) -> Json:
+    start, end = len(text[: citation.start].encode()), len(text[: citation.end].encode())
+    return {"partIndex": index, "startIndex": start, "endIndex": end, "text": text[citation.start : citation.end]}

@@ -17,6 +17,7 @@ from asgi_surface import ir
 from asgi_surface.codecs.base import Dialect, Lowered, Target
 from asgi_surface.codecs.gemini.lower_contents import INSTRUCTIONS, Contents, instruction, refused
 from asgi_surface.codecs.gemini.parts import Json
+from asgi_surface.codecs.moved import joined
 from asgi_surface.codecs.spelling import Names, Rule
 from asgi_surface.codecs.wrapping import wrapper
 from asgi_surface.verdicts import Mention
@@ -36,19 +37,21 @@ def lower(request: ir.Request, target: Target) -> Lowered:
         members={name: Raw(msgspec.json.encode(value)) for name, (value, _) in said.items()},
         origins={name: at for name, (_, at) in said.items()},
         aliases=names.aliases(custom=False),
-        emulated=tuple(_emulated(request, target.dialect)),
+        emulated=(*_emulated(request, target.dialect, names), *joined(request)),
     )
 
 
-def _emulated(request: ir.Request, dialect: Dialect) -> Iterator[Mention]:
+def _emulated(request: ir.Request, dialect: Dialect, names: Names) -> Iterator[Mention]:
     yield from (Mention(f"role:{turn.role}.mid", turn.at) for turn in _divided(request)[1] if turn.role in INSTRUCTIONS)
     for tool in request.tools:
         if tool.form is ir.Form.CUSTOM:
             yield Mention("tool:custom", tool.at)
-        if tool.namespace is not None:
-            yield Mention("tool:namespace", tool.at)
+        if names.of(tool) != tool.name:
+            yield Mention("tool:name" if tool.namespace is None else "tool:namespace", tool.at)
+    if request.choice is not None and request.choice.names is not None and request.choice.pick is ir.Pick.AUTO:
+        yield Mention("choice:validated", request.choice.at)
     effort = request.effort
-    if effort is not None and effort.budget is None and effort.word is not None and (dialect.reasoning_style == "budget" or effort.word == "max"):
+    if effort is not None and effort.word not in {None, "none"} and not _is_level(effort, dialect):
         yield Mention("effort:word", effort.at)
 
 
@@ -125,6 +128,8 @@ def _rest(request: ir.Request, target: Target) -> Iterator[tuple[str, object, st
     settings = request.settings
     _check(settings)
     config = {said: value for name, said in _SETTINGS.items() if (value := getattr(settings, name)) is not None}
+    if settings.top_logprobs is not None:  # the API refuses their number alone
+        config.setdefault("responseLogprobs", True)
     places = [settings.at.get(name, "") for name in _SETTINGS if getattr(settings, name) is not None]
     if request.effort is not None:
         config |= {"thinkingConfig": thinking} if (thinking := _thinking(request.effort, target.dialect)) else {}
@@ -161,6 +166,11 @@ def _thinking(effort: ir.Effort, dialect: Dialect) -> Json:
     if effort.summary is not None:
         said["includeThoughts"] = effort.summary != "omitted"
     return said
+
+
+def _is_level(effort: ir.Effort, dialect: Dialect) -> bool:
+    """Whether Gemini is told the effort's own word: beside a budget, or where reasoning is off, none can stand."""
+    return not effort.off and effort.budget is None and dialect.reasoning_style != "budget" and effort.word != "max"
 
 
 def _amount(effort: ir.Effort, dialect: Dialect) -> Iterator[tuple[str, Any]]:

@@ -82,7 +82,7 @@ class Contents:
         if seal is None:
             return None
         if seal.surface != GEMINI or seal.domain not in {"", self._target.seal_domain}:
-            raise refused("seal:foreign: another upstream minted this reasoning", part.at)
+            raise refused("seal:foreign: another upstream minted this reasoning", seal.at or part.at)
         return seal.token
 
     def _call(self, call: ir.Call) -> Json:

@@ -17,7 +17,8 @@ from asgi_surface import ir
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.gemini.grounding import sources
 from asgi_surface.codecs.gemini.logprobs import tokens
-from asgi_surface.codecs.gemini.stream import STOPS, Counted
+from asgi_surface.codecs.gemini.stream import STOPS
+from asgi_surface.codecs.gemini.usage import Counted
 from asgi_surface.codecs.gemini.verdicts import ROWS
 from asgi_surface.surfaces import GEMINI
 
@@ -43,9 +44,13 @@ class Candidate(Struct, rename="camel"):
     finish_reason: str | None = None
     citation_metadata: Any = None
     grounding_metadata: Any = None
+    logprobs_result: Raw = Raw(b"null")
+    finish_message: Any = None
+    token_count: Any = None
+    avg_logprobs: Any = None
+    safety_ratings: Any = None
     url_context_metadata: Any = None
     continuation_token: Any = None
-    logprobs_result: Raw = Raw(b"null")
 
     def parts(self) -> Sequence[Mapping[str, Raw]]:
         """Its parts, each undecoded."""
@@ -69,6 +74,7 @@ class Answer(Struct, rename="camel"):
     model_version: str | None = None
     create_time: str | None = None
     usage_metadata: Counted | None = None
+    model_status: Any = None
     error: Any = None
 
     def created(self) -> int | None:
@@ -82,6 +88,13 @@ class Answer(Struct, rename="camel"):
         """The tokens that it says were used; None where it says nothing of them."""
         counted = self.usage_metadata.usage() if self.usage_metadata else ir.Usage()
         return None if counted == ir.Usage() else counted
+
+    def unread(self) -> list[str]:
+        """The names of what it says beside its candidates and is skipped."""
+        feedback = reading.mapping(self.prompt_feedback)
+        names = [f"answer:promptFeedback.{name}" for name in _FEEDBACK if feedback.get(name)]
+        names += ["answer:modelStatus"] if self.model_status else []
+        return names + (self.usage_metadata.unread() if self.usage_metadata else [])
 
     def blocked(self) -> bool:
         """Whether the prompt was. It has no candidates then: a refusal without words."""
@@ -100,35 +113,47 @@ _TEXT: Final = msgspec.json.Decoder(str | None)
 NULL: Final = Raw(b"null")
 _TRUE: Final = Raw(b"true")
 _READ: Final = frozenset({"thought", "thoughtSignature"})
-_TRACES: Final = {"url_context_metadata": "answer:urlContextMetadata", "continuation_token": "answer:continuationToken"}
+_FEEDBACK: Final = ("blockReasonMessage", "safetyRatings")
+_TRACES: Final = {
+    "finish_message": "answer:finishMessage",
+    "token_count": "answer:tokenCount",
+    "avg_logprobs": "answer:avgLogprobs",
+    "safety_ratings": "answer:safetyRatings",
+    "url_context_metadata": "answer:urlContextMetadata",
+    "continuation_token": "answer:continuationToken",
+}
 
 
 def read(body: bytes) -> ir.Response:
-    """The first candidate's answer. Raises `ValueError` when its text, its calls or its finish cannot be read."""
+    """The answers of all candidates. Raises `ValueError` when the text, the calls or the finish of one cannot be read."""
     answer = reading.decode(ANSWER, body)
-    candidates = sorted(answer.candidates or [], key=lambda candidate: candidate.index or 0)
     response = ir.Response(id=answer.response_id, model=answer.model_version, created=answer.created(), usage=answer.usage())
-    if candidates:
-        return _candidate(response, candidates[0], len(candidates) - 1)
-    if not answer.blocked():
-        raise ValueError("an answer without candidates")
-    return structs.replace(response, stop=ir.Stop.REFUSAL)
+    candidates = sorted(answer.candidates or [], key=lambda candidate: candidate.index or 0)
+    if not candidates:
+        if not answer.blocked():
+            raise ValueError("an answer without candidates")
+        return structs.replace(response, stop=ir.Stop.REFUSAL, unread=tuple(answer.unread()))
+    answers, names = zip(*map(_candidate, candidates), strict=True)
+    first, *more = answers
+    unread = dict.fromkeys(itertools.chain(*names, answer.unread()))
+    return structs.replace(response, parts=first.parts, stop=first.stop, logprobs=first.logprobs, more=tuple(more), unread=tuple(unread))
 
 
-def _candidate(response: ir.Response, candidate: Candidate, others: int) -> ir.Response:
-    read_parts = [heard(raw) for raw in candidate.parts()]
-    cited, unread = sources(candidate.grounding_metadata, candidate.citation_metadata, [_words(parts) for parts, _ in read_parts])
-    parts = _numbered(_with(one, cited.get(index, ())) for index, (said, _) in enumerate(read_parts) for one in said)
-    logprobs = tokens(candidate.logprobs_result)
-    unread += ["answer:logprobsResult"] if logprobs is None and candidate.logprobs_result != NULL else []
-    unread += ["answer:candidates"] * others
-    unread += [name for _, names in read_parts for name in names]
-    unread += candidate.traces()
+def _candidate(candidate: Candidate) -> tuple[ir.Alternative, list[str]]:
+    """One of the answers, and the names of what is skipped of it."""
     stop = candidate.stop()
     if stop is None:
         raise ValueError("an answer that has not finished")
+    read_parts = [heard(raw) for raw in candidate.parts()]
+    found, uncited = sources(candidate.grounding_metadata, candidate.citation_metadata, [_words(parts) for parts, _ in read_parts])
+    cited: dict[int, list[ir.Citation]] = {}
+    for _, place, citation in found:
+        cited.setdefault(place, []).append(citation)
+    parts = _numbered(_with(one, cited.get(index, ())) for index, (said, _) in enumerate(read_parts) for one in said)
+    logprobs, unlogged = tokens(candidate.logprobs_result)
     stop = stopped(stop, calls=any(isinstance(part, ir.Call) for part in parts))
-    return structs.replace(response, parts=parts, stop=stop, logprobs=logprobs, unread=tuple(unread))
+    skipped = (name for _, names in read_parts for name in names)
+    return ir.Alternative(parts=parts, stop=stop, logprobs=logprobs), [*skipped, *uncited, *unlogged, *candidate.traces()]
 
 
 def stopped(stop: ir.Stop, *, calls: bool) -> ir.Stop:

@@ -14,9 +14,10 @@ from msgspec import Raw, Struct
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.base import Sight, Signal
 from asgi_surface.codecs.gemini.errors import error as envelope
+from asgi_surface.codecs.gemini.usage import Counted
 from asgi_surface.errors import GatewayError
 from asgi_surface.framing import Frame
-from asgi_surface.ir import Stop, Usage
+from asgi_surface.ir import Stop
 
 STOPS: Final[dict[str, Stop]] = {
     "STOP": Stop.END,
@@ -57,26 +58,6 @@ class _Candidate(Struct, rename="camel"):
 
     def size(self) -> int:
         return sum(part.size() for part in self.content.parts or []) if self.content else 0
-
-
-class Counted(Struct, rename="camel"):
-    """Google counts thoughts beside the candidates, and the results of its own tools beside the prompt."""
-
-    prompt_token_count: Any = None
-    tool_use_prompt_token_count: Any = None
-    candidates_token_count: Any = None
-    thoughts_token_count: Any = None
-    cached_content_token_count: Any = None
-
-    def usage(self) -> Usage:
-        """As everyone counts: what was read, and what was written."""
-        thoughts = reading.count(self.thoughts_token_count)
-        return Usage(
-            input=reading.total(reading.count(self.prompt_token_count), reading.count(self.tool_use_prompt_token_count)),
-            output=reading.total(reading.count(self.candidates_token_count), thoughts),
-            cached=reading.count(self.cached_content_token_count),
-            reasoning=thoughts,
-        )
 
 
 class Chunk(Struct, rename="camel"):

@@ -42,7 +42,7 @@ ROWS: Final = table(
     field:generationConfig.topK                                   rre-  OpenAI samples without top_k
     field:generationConfig.maxOutputTokens                        eee-
     field:generationConfig.stopSequences                          ere-  Responses takes no stop sequences
-    field:generationConfig.candidateCount                         rrr-  an answer between surfaces has one candidate
+    field:generationConfig.candidateCount                         err-  only Chat gives several answers
     field:generationConfig.seed                                   err-  only Chat takes a seed
     field:generationConfig.presencePenalty                        err-  only Chat takes penalties
     field:generationConfig.frequencyPenalty                       err-  only Chat takes penalties
@@ -145,12 +145,14 @@ ROWS: Final = table(
     choice:allowedFunctionNames.one                               eee-
 
     # Answers
-    answer:candidates                                             aaa-  an answer between surfaces has one candidate
+    answer:candidates                                             eaa-  only Chat gives several answers
     answer:content                                                eee-
     answer:index                                                  eee-
     answer:finishReason                                           eee-
     answer:finishMessage                                          aaa-  said by the finish itself
     answer:promptFeedback                                         mmm-  a refusal without words
+    answer:promptFeedback.blockReasonMessage                      aaa-  said by the finish itself
+    answer:promptFeedback.safetyRatings                           aaa-  what the filter thought
     answer:text                                                   eee-
     answer:thought                                                eee-
     answer:thoughtSignature                                       mmm-  in the client's own opaque slot
@@ -173,9 +175,22 @@ ROWS: Final = table(
     answer:spreadsheetMetadata                                    aaa-  about media
     answer:audioMetadata                                          aaa-  about media
     answer:citationMetadata                                       eea-  Messages' citations point into documents
+    answer:citationMetadata.citations                             aaa-  licences and dates, and sources without address or text
     answer:groundingMetadata                                      eea-  Messages' citations point into documents
+    answer:groundingMetadata.groundingChunks                      aaa-  more than an address, and sources without address or text
+    answer:groundingMetadata.groundingSupports                    aaa-  how sure Google is of a source
+    answer:groundingMetadata.webSearchQueries                     aaa-  a trace of Google's search
+    answer:groundingMetadata.imageSearchQueries                   aaa-  a trace of Google's search
+    answer:groundingMetadata.retrievalQueries                     aaa-  a trace of Google's search
+    answer:groundingMetadata.searchEntryPoint                     aaa-  Google's own widget
+    answer:groundingMetadata.retrievalMetadata                    aaa-  a trace of Google's search
+    answer:groundingMetadata.googleMapsWidgetContextToken         aaa-  Google's own widget
+    answer:groundingMetadata.sourceFlaggingUris                   aaa-  where to complain of a place
     answer:urlContextMetadata                                     aaa-  a trace of Google's tool
     answer:logprobsResult                                         eea-  Messages gives no log probabilities
+    answer:logprobsResult.logProbabilitySum                       aaa-  follows from the tokens
+    answer:logprobsResult.tokenId                                 aaa-  a number of Google's own
+    answer:logprobsResult.other                                   aaa-  of what is no text
     answer:avgLogprobs                                            aaa-  follows from the tokens
     answer:safetyRatings                                          aaa-  what the filter thought
     answer:tokenCount                                             aaa-  counted in usage
@@ -215,8 +230,10 @@ ROWS: Final = table(
     usage:thoughtsTokenCount                                      eem-  counted as output
     usage:cachedContentTokenCount                                 eee-
     usage:totalTokenCount                                         eem-  the sum of input and output
-    usage:promptTokensDetails                                     aaa-  by modality
-    usage:candidatesTokensDetails                                 aaa-  by modality
+    usage:promptTokensDetails                                     aaa-  other modalities than sound
+    usage:promptTokensDetails.AUDIO                               eaa-  only Chat counts sound
+    usage:candidatesTokensDetails                                 aaa-  other modalities than sound
+    usage:candidatesTokensDetails.AUDIO                           eaa-  only Chat counts sound
     usage:cacheTokensDetails                                      aaa-  by modality
     usage:toolUsePromptTokensDetails                              aaa-  by modality
     usage:trafficType                                             aaa-  how Google bills it

@@ -21,8 +21,6 @@ STOPS: Final[dict[str, Stop]] = {
     "compaction": Stop.PAUSE,  # the turn waits for the client to go on with the summary
     "refusal": Stop.REFUSAL,
 }
-CUT: Final = frozenset({Stop.LENGTH, Stop.FILTER, Stop.REFUSAL})
-"""Ends that may leave half a call."""
 
 
 class Spent:

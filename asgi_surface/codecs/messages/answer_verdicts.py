@@ -22,6 +22,9 @@ ANSWER_ROWS: Final = table(
     answer:stop_sequence aa-a no other surface tells which
     answer:stop_details mm-m its explanation is told as the words of the refusal
     answer:stop_details.category aa-a no other surface has it
+    answer:stop_details.fallback_credit_token aa-a changes the price of another request only
+    answer:stop_details.fallback_has_prefill_claim aa-a changes the price of another request only
+    answer:stop_details.recommended_model aa-a another model than the one that was routed
     answer:container aa-a hosted tools
     answer:context_management aa-a the provider's own edits of the history
     answer:diagnostics aa-a tells of the provider's cache
@@ -73,6 +76,7 @@ ANSWER_ROWS: Final = table(
     usage:output_tokens_details ee-e
     usage:output_tokens_details.thinking_tokens ee-e
     usage:service_tier mm-a OpenAI has other words for it; Gemini has none
+    usage:service_tier.batch aa-a no other surface has it
     usage:inference_geo aa-a no other surface has it
     usage:server_tool_use aa-a hosted tools
     usage:speed aa-a no other surface has it

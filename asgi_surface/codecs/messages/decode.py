@@ -14,13 +14,15 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from asgi_surface.codecs import reading
-from asgi_surface.codecs.messages.answer import CUT, STOPS, Spent
+from asgi_surface.codecs.messages import beyond
+from asgi_surface.codecs.messages.answer import STOPS, Spent
 from asgi_surface.codecs.messages.decode_blocks import BLOCKS, Beginning, Block, Delta
-from asgi_surface.codecs.messages.read import TIERS, UNKNOWN, UNSAID, refusal
+from asgi_surface.codecs.messages.read import refusal, tier
 from asgi_surface.errors import ErrorFacts
 from asgi_surface.events import Closed, End, Event, Fault, Finish, Grew, Opened, Start, UsageSeen
 from asgi_surface.framing import Frame
 from asgi_surface.ir import Refusal, Stop, Usage
+from asgi_surface.soundness import ENDED
 
 _EMPTY: Final = Raw(b"{}")
 
@@ -34,6 +36,7 @@ class _Event(Struct):
     usage: Any = None
     error: Any = None
     context_management: Any = None
+    input_transformations: Any = None
 
 
 class _Message(Struct):
@@ -86,29 +89,23 @@ class MessagesDecoder:
 
     def unknown(self, _event: _Event) -> Iterator[Event]:
         """A kind of event, or of delta, that is newer than the table."""
-        self._name(UNKNOWN)
+        self._name([beyond.UNKNOWN])
         return iter(())
 
-    def _name(self, construct: str) -> None:
+    def _name(self, constructs: Iterable[str]) -> None:
         """Names what may come many times in one stream, once."""
-        if construct not in self.unread:
-            self.unread.append(construct)
-
-    def _unsaid(self, said: object) -> None:
-        for name in UNSAID:
-            if getattr(said, name, None):
-                self._name(f"answer:{name}")
+        self.unread += dict.fromkeys(one for one in constructs if one not in self.unread)
 
     def _message(self, event: _Event) -> Iterator[Event]:
         message = reading.decode(_MESSAGE, bytes(event.message))
-        self._unsaid(message)
+        self._name(beyond.members(message))
         if not self._begun:
             self._begun = True
-            tier = TIERS.get(reading.string(reading.mapping(message.usage).get("service_tier")) or "")
-            yield Start(reading.string(message.id), reading.string(message.model), None, tier)
+            yield Start(reading.string(message.id), reading.string(message.model), None, tier(message.usage))
         yield from self._used(message.usage)
 
     def _used(self, report: object) -> Iterator[Event]:
+        self._name(beyond.usage(report))
         if report and (usage := self._spent.take(report)) != Usage():
             yield UsageSeen(usage)
 
@@ -130,7 +127,7 @@ class MessagesDecoder:
         """The ends of calls whose lack of arguments has been explained by what came after."""
         bare, self._bare = self._bare, []
         for block in bare:
-            yield from block.close() if self._stop in CUT else block.complete()
+            yield from block.complete() if self._stop is None or self._stop in ENDED else block.close()
 
     def _delta(self, event: _Event) -> Iterable[Event]:
         delta = reading.decode(_DELTA, bytes(event.delta))
@@ -155,8 +152,7 @@ class MessagesDecoder:
 
     def _outcome(self, event: _Event) -> Iterator[Event]:
         outcome = reading.decode(_OUTCOME, bytes(event.delta))
-        self._unsaid(outcome)
-        self._unsaid(event)
+        self._name([*beyond.members(outcome), *beyond.members(event), *beyond.details(outcome.stop_details)])
         stop = reading.reason(STOPS, outcome.stop_reason)
         if stop is not None:
             yield from self._finished(stop, outcome)
@@ -165,7 +161,7 @@ class MessagesDecoder:
     def _finished(self, stop: Stop, outcome: _Outcome) -> Iterator[Event]:
         first, self._stop = self._stop is None, stop
         yield from self._settled()
-        if first and (words := refusal(outcome.stop_details, self.unread)):
+        if first and (words := refusal(outcome.stop_details)):
             index = next(self._indices)
             yield from (Opened(index, Refusal("")), Grew(index, words), Closed(index))
         yield Finish(Stop.TOOLS if stop is Stop.END and self._called else stop, reading.string(outcome.stop_sequence))

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Final
 from msgspec import Raw, Struct
 
 from asgi_surface.codecs import reading
-from asgi_surface.codecs.messages.read import citation, construct
+from asgi_surface.codecs.messages import beyond
+from asgi_surface.codecs.messages.read import citation
 from asgi_surface.events import Cited, Closed, Event, Grew, Opened, Sealed
 from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Seal, SealKind, Text
 from asgi_surface.surfaces import MESSAGES
@@ -29,6 +30,7 @@ class Beginning(Struct):
     id: Any = None
     name: Any = None
     input: Raw = Raw(b"{}")
+    caller: Any = None
     toolset_name: Any = None
 
 
@@ -68,7 +70,7 @@ class Block:
 
     def start(self, _begun: Beginning) -> Iterator[Event]:
         """What the block's beginning already says."""
-        self._unread.append(construct(self.key[0]))
+        self._unread.append(beyond.construct(f"answer:{self.key[0]}"))
         return iter(())
 
     def close(self) -> Iterator[Event]:
@@ -188,8 +190,7 @@ class _ToolUse(Block):
 
     def start(self, begun: Beginning) -> Iterator[Event]:
         yield Opened(self._at(), Call(_said(begun.id), _said(begun.name), ""))
-        if begun.toolset_name is not None:
-            self._unread.append("answer:tool_use.toolset_name")
+        self._unread += beyond.call(begun)
 
     def _input(self, delta: Delta) -> list[Event]:
         text = _said(delta.partial_json)

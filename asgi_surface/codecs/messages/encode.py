@@ -11,24 +11,25 @@ from typing import Any, ClassVar, Final
 
 from asgi_surface.codecs.base import Context, Frames
 from asgi_surface.codecs.messages import errors
-from asgi_surface.codecs.messages.answer import CUT
 from asgi_surface.codecs.messages.encode_blocks import BLOCKS, Block, frame
-from asgi_surface.codecs.messages.write import REASONS, Object, spent, unreadable_call
+from asgi_surface.codecs.messages.write import REASONS, Object, searched, spent
 from asgi_surface.errors import GatewayError
-from asgi_surface.events import Closed, Ending, Grew, Opened, PartEvent, Sealed, Start
-from asgi_surface.ir import Call, Usage
+from asgi_surface.events import Cited, Closed, Ending, Found, Grew, Opened, PartEvent, Sealed, Start
+from asgi_surface.ir import Search, Usage
 
 
 class MessagesEncoder:
-    """Writes one stream. Citations need the provider's own encrypted index, and log-probabilities have no place: neither is told."""
+    """Writes one stream. A source is told where a search of this answer found it. Log-probabilities have no place."""
 
     sequential = True
+    several = False
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._numbers = count()
-        self._block = Block(self._numbers)
-        self._unreadable = False
+        self._block: Block
+        self._found: set[str] = set()
+        self._searches = 0
 
     def open(self, start: Start, usage: Usage | None) -> Frames:
         """The message, still empty. The SDK needs its usage here, so what is not known yet is 0."""
@@ -51,9 +52,9 @@ class MessagesEncoder:
 
     def _opened(self, event: Opened) -> Frames:
         part = event.part
-        self._unreadable = self._unreadable or not self._block.whole
+        self._searches += isinstance(part, Search)
         self._block = BLOCKS[type(part)](part, self._numbers, self._context)
-        return [] if isinstance(part, Call) else self._block.grew(part.text)
+        return self._block.begun()
 
     def _grew(self, event: Grew) -> Frames:
         return self._block.grew(event.text)
@@ -61,20 +62,30 @@ class MessagesEncoder:
     def _sealed(self, event: Sealed) -> Frames:
         return self._block.sealed(event.seal)
 
+    def _cited(self, event: Cited) -> Frames:
+        return self._block.cited(event.citation) if event.citation.url in self._found else []
+
+    def _gave(self, event: Found) -> Frames:
+        self._found |= {source.url for source in event.sources}
+        return self._block.found(event.sources, failed=event.failed)
+
     def _closed(self, _event: Closed) -> Frames:
         return self._block.closed()
 
-    takes: ClassVar[Mapping[type, Callable[[MessagesEncoder, Any], Frames]]] = {Opened: _opened, Grew: _grew, Sealed: _sealed, Closed: _closed}
+    takes: ClassVar[Mapping[type, Callable[[MessagesEncoder, Any], Frames]]] = {
+        Opened: _opened,
+        Grew: _grew,
+        Sealed: _sealed,
+        Cited: _cited,
+        Found: _gave,
+        Closed: _closed,
+    }
 
     def close(self, ending: Ending) -> Frames:
-        """The reason and the usage, and the end. A call that is no JSON object was relayed as it came, and is no success.
-
-        A cut may leave the last one half.
-        """
-        if self._unreadable or not (self._block.whole or ending.stop in CUT):
-            raise unreadable_call()
+        """The reason and the usage, and the end. A cut may have left the last calls half: their blocks are as far as they came, as the API's are."""
         delta = {"stop_reason": REASONS[ending.stop], "stop_sequence": ending.sequence}
-        return [frame("message_delta", delta=delta, usage=_used(ending.usage or Usage())), frame("message_stop")]
+        used = _used(ending.usage or Usage()) | ({} if ending.usage is None else searched(self._searches))
+        return [frame("message_delta", delta=delta, usage=used), frame("message_stop")]
 
     def fail(self, error: GatewayError) -> Frames:
         """The `error` event, which is the error envelope."""

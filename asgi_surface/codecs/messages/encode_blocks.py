@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from asgi_surface import seals
 from asgi_surface.codecs.base import Context, Frames
-from asgi_surface.codecs.messages.write import Object, call_seal, hidden, is_object, tool_use
-from asgi_surface.ir import Call, Form, Reasoning, Refusal, Seal, SealKind, Text
+from asgi_surface.codecs.messages import searches
+from asgi_surface.codecs.messages.write import Object, call_seal, hidden, tool_use
+from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Seal, SealKind, Search, Text
 
 
 def frame(kind: str, **members: object) -> tuple[bytes, bytes]:
@@ -22,14 +24,17 @@ def frame(kind: str, **members: object) -> tuple[bytes, bytes]:
 
 
 class Block:
-    """A part that is not told; what the kinds of blocks have in common. A block is numbered once begun: the client counts what it is told."""
+    """What the kinds of blocks have in common. A block is numbered once begun: the client counts what it is told."""
 
-    whole = True
-    """Whether, once closed, the part is one that the client can act on."""
-
-    def __init__(self, numbers: Iterator[int]) -> None:
+    def __init__(self, part: Any, numbers: Iterator[int], context: Context) -> None:
+        self._part = part
         self._numbers = numbers
+        self._context = context
         self._number: int | None = None
+
+    def begun(self) -> Frames:
+        """What is known of the part at once."""
+        return self.grew(self._part.text)
 
     def grew(self, _text: str) -> Frames:
         """More of the part."""
@@ -37,6 +42,15 @@ class Block:
 
     def sealed(self, _seal: Seal) -> Frames:
         """The part's seal. A part without a place for one leaves it out."""
+        return []
+
+    def cited(self, _citation: Citation) -> Frames:
+        """A source of the part's words."""
+        return []
+
+    def found(self, _sources: tuple[Citation, ...], *, failed: bool) -> Frames:
+        """What the part, a search, gave."""
+        del failed
         return []
 
     def closed(self) -> Frames:
@@ -54,18 +68,29 @@ class Block:
 
 
 class _Words(Block):
-    """Text, and words of refusal. The API refuses an empty block when the client sends it back, so there is none."""
+    """Text, and words of refusal. The API refuses an empty block when the client sends it back, so there is none, and sources wait for words."""
+
+    def __init__(self, part: Text | Refusal, numbers: Iterator[int], context: Context) -> None:
+        super().__init__(part, numbers, context)
+        self._held: list[Citation] = []
 
     def grew(self, text: str) -> Frames:
-        return [*self._begin({"type": "text", "text": ""}), self._delta("text_delta", text=text)] if text else []
+        return [*self._begin({"type": "text", "text": ""}), self._delta("text_delta", text=text), *self._cited()] if text else []
+
+    def cited(self, citation: Citation) -> Frames:
+        self._held.append(citation)
+        return [] if self._number is None else self._cited()
+
+    def _cited(self) -> Frames:
+        held, self._held = self._held, []
+        return [self._delta("citations_delta", citation=searches.location(one, self._context)) for one in held]
 
 
 class _Thinking(Block):
     """Reasoning, its signature last. Redacted reasoning has no words and comes whole."""
 
-    def __init__(self, numbers: Iterator[int], context: Context) -> None:
-        super().__init__(numbers)
-        self._context = context
+    def __init__(self, part: Reasoning, numbers: Iterator[int], context: Context) -> None:
+        super().__init__(part, numbers, context)
         self._hidden = hidden(context)
         self._words: list[str] = []
         self._seal: Seal | None = None
@@ -96,47 +121,52 @@ class _ToolUse(Block):
     """A call. Its own seal has no slot: it stands in a thinking block before, so the call waits for what comes right after its opening."""
 
     def __init__(self, part: Call, numbers: Iterator[int], context: Context) -> None:
-        super().__init__(numbers)
-        self._context = context
+        super().__init__(part, numbers, context)
         self._block = tool_use(part, context)
         self._held = part.arguments
-        self._arguments: list[str] = []
+
+    def begun(self) -> Frames:
+        return []
 
     def grew(self, text: str) -> Frames:
         said, self._held = self._held + text, ""
-        self._arguments.append(said)
         return [*self._begin(self._block), self._delta("input_json_delta", partial_json=said)] if said else []
 
     def sealed(self, seal: Seal) -> Frames:
         if self._number is not None:
             return []
-        thinking = _Thinking(self._numbers, self._context)
+        thinking = _Thinking(Reasoning(""), self._numbers, self._context)
         return [*thinking.sealed(call_seal(seal, self._block)), *thinking.closed()]
 
     def closed(self) -> Frames:
         """A call without arguments has one empty piece of them, as the API tells it."""
         frames = self.grew("")
-        arguments = "".join(self._arguments)
-        self.whole = is_object(arguments or "{}")
-        if not arguments:
+        if self._number is None:
             frames = [*self._begin(self._block), self._delta("input_json_delta", partial_json="")]
         return [*frames, *super().closed()]
 
 
-class _Untold(Block):
-    """A call in a form that the surface does not have."""
+class _Search(Block):
+    """A search: its call as soon as it is known, and what it gave as a block of its own."""
 
-    whole = False
+    def begun(self) -> Frames:
+        query = msgspec.json.encode(searches.asked(self._part)).decode()
+        return [*self._begin(searches.use(self._part)), self._delta("input_json_delta", partial_json=query), *self.closed()]
 
+    def found(self, sources: tuple[Citation, ...], *, failed: bool) -> Frames:
+        gave = structs.replace(self._part, sources=sources, failed=failed)
+        return [*self._begin(searches.result(gave, self._context)), *self.closed()]
 
-def _call(part: Call, numbers: Iterator[int], context: Context) -> Block:
-    return _ToolUse(part, numbers, context) if part.form is Form.FUNCTION else _Untold(numbers)
+    def closed(self) -> Frames:
+        frames, self._number = super().closed(), None
+        return frames
 
 
 BLOCKS: Final[dict[type[Any], Callable[[Any, Iterator[int], Context], Block]]] = {
-    Text: lambda _part, numbers, _context: _Words(numbers),
-    Refusal: lambda _part, numbers, _context: _Words(numbers),
-    Reasoning: lambda _part, numbers, context: _Thinking(numbers, context),
-    Call: _call,
+    Text: _Words,
+    Refusal: _Words,
+    Reasoning: _Thinking,
+    Call: _ToolUse,
+    Search: _Search,
 }
 """The block of each kind of part."""

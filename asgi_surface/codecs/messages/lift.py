@@ -157,7 +157,9 @@ def _effort(said: Members, output: wire.OutputConfig, notes: Notes) -> ir.Effort
 def _thinking(thinking: wire.Thinking, word: str | None, notes: Notes) -> ir.Effort:
     if (thinking.type == "enabled") != (thinking.budget_tokens is not None):
         raise strict.malformed("/thinking")
-    notes(f"field:thinking.{thinking.type}", "/thinking")
+    said = "adaptive.effort" if thinking.type == "adaptive" and word is not None else thinking.type
+    # The display stands in the same member and is judged by itself.
+    notes(f"field:thinking.{said}", "/thinking/type" if said == "adaptive" else "/thinking")
     value = ".updates" if thinking.display == "updates" else ""
     for name in _THINKING_MARKS:
         if getattr(thinking, name) is not None:

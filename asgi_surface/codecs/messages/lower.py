@@ -16,8 +16,9 @@ from msgspec import Raw, Struct, structs
 
 from asgi_surface import ir
 from asgi_surface.codecs.base import Dialect, Lowered, Target
-from asgi_surface.codecs.messages.lower_blocks import INSTRUCTIONS, Block, Scope, messages, refused, system
-from asgi_surface.codecs.messages.lower_tools import choice, forced, offered, tools
+from asgi_surface.codecs.messages.lower_blocks import INSTRUCTIONS, PLAIN, Block, Scope, messages, refused, system
+from asgi_surface.codecs.messages.lower_tools import choice, forced, is_typeless, offered, tools
+from asgi_surface.codecs.moved import before_words, other_ids
 from asgi_surface.codecs.spelling import Names, Rule, spelt
 from asgi_surface.verdicts import Mention
 
@@ -68,7 +69,12 @@ def lower(request: ir.Request, target: Target) -> Lowered:
         origins={entry.name: entry.origin for entry in entries if entry.origin is not None},
         added=frozenset(entry.name for entry in entries if entry.origin is None),
         aliases=names.aliases(custom=False),
-        emulated=(*_emulated(request), *([] if thinking is wanted else [Mention("effort:budget", _at(request.effort))])),
+        emulated=(
+            *_emulated(request, names),
+            *_another(request.effort, wanted, thinking),
+            *before_words(request.turns),
+            *other_ids(request, scope.calls.__getitem__),
+        ),
     )
 
 
@@ -79,13 +85,42 @@ def _calls(request: ir.Request) -> dict[str, str]:
     return spelt(((own, own) for own in ids), _RULE)
 
 
-def _emulated(request: ir.Request) -> Iterator[Mention]:
-    """What the client's OpenAI surface has and Messages says another way."""
+def _emulated(request: ir.Request, names: Names) -> Iterator[Mention]:
+    """What the client's surface has and Messages says another way."""
     for tool in offered(request):
         if tool.form is ir.Form.CUSTOM:
             yield Mention("tool:custom", tool.at)
+        elif names.of(tool) != tool.name:
+            yield Mention("tool:name" if tool.namespace is None else "tool:namespace", tool.at)
+        if is_typeless(tool):
+            yield Mention("tool:schema", tool.at)
     if request.choice is not None and request.choice.names is not None and not forced(request.choice):
         yield Mention("choice:allowed_tools", request.choice.at)
+    yield from (Mention("document:media", part.at) for part in _parts(request) if _is_retyped(part))
+
+
+def _parts(request: ir.Request) -> Iterator[ir.Part]:
+    """Every part, and those in results."""
+    for turn in request.turns:
+        for part in turn.parts:
+            yield part
+            yield from part.parts if isinstance(part, ir.Result) else ()
+
+
+def _is_retyped(part: ir.Part) -> bool:
+    """Whether it is a document of text that is not called plain: Messages knows no other."""
+    source = part.source if isinstance(part, ir.Document) else None
+    return isinstance(source, ir.Inline) and source.media.startswith("text/") and source.media != PLAIN
+
+
+def _another(effort: ir.Effort | None, wanted: Thinking, thinking: Thinking) -> Iterator[Mention]:
+    """An effort that is asked for by another word, or by a budget; or a budget that is not the client's."""
+    if effort is None:
+        return
+    if effort.word != wanted.word or (effort.budget is None and wanted.budget is not None):
+        yield Mention("effort:word", effort.at)
+    if thinking is not wanted:
+        yield Mention("effort:budget", effort.at)
 
 
 def _conversation(request: ir.Request, scope: Scope) -> Iterator[Entry]:

@@ -26,6 +26,9 @@ Block = dict[str, Any]
 INSTRUCTIONS: Final = (ir.Role.SYSTEM, ir.Role.DEVELOPER)
 """The roles whose turns Messages calls system."""
 
+PLAIN: Final = "text/plain"
+"""The media type of every document that is text."""
+
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
 
@@ -113,7 +116,7 @@ def _document_source(source: ir.Source, at: str) -> Block:
         case ir.Inline("application/pdf" as media, data):
             return {"type": "base64", "media_type": media, "data": data}
         case ir.Inline(media, data) if media.startswith("text/"):
-            return {"type": "text", "media_type": "text/plain", "data": _words(data, at)}
+            return {"type": "text", "media_type": PLAIN, "data": _words(data, at)}
         case ir.Link(url):
             return {"type": "url", "url": url}
         case ir.Stored():
@@ -153,14 +156,16 @@ def _result(part: ir.Result, scope: Scope) -> Iterator[Block]:
 
 
 def _reasoning(part: ir.Reasoning, scope: Scope) -> Iterator[Block]:
-    """Thinking goes back with its seal only: the API refuses a block that it did not sign, so mere text is left out."""
+    """Thinking goes back with its seal: the API refuses a block that it did not sign, so mere text is left out where the server is not another's."""
     if part.seal is not None and part.seal.kind is not ir.SealKind.TEXT:
         yield from _sealed(part.text, part.seal, part.at, scope)
+    elif part.text and not scope.target.dialect.signatures:
+        yield {"type": "thinking", "thinking": part.text}
 
 
 def _sealed(text: str, seal: ir.Seal, at: str, scope: Scope) -> Iterator[Block]:
     if (seal.surface, seal.domain) != (MESSAGES, scope.target.seal_domain):
-        raise refused("seal:foreign: reasoning goes back only to who sealed it", at)
+        raise refused("seal:foreign: reasoning goes back only to who sealed it", seal.at or at)
     if seal.kind is ir.SealKind.REDACTED:
         yield {"type": "redacted_thinking", "data": seal.token}
     else:

@@ -64,6 +64,14 @@ def _tool(tool: ir.Tool, names: Names, dialect: Dialect) -> Block:
     return block | ({"strict": True} if tool.strict else {})
 
 
+def is_typeless(tool: ir.Tool) -> bool:
+    """Whether the schema of a tool's arguments does not say that they are an object."""
+    if tool.schema is None or tool.form is not ir.Form.FUNCTION:
+        return False
+    members = _MEMBERS.decode(tool.schema)
+    return bool(members) and "type" not in members
+
+
 def _schema(tool: ir.Tool) -> Raw:
     """The schema byte for byte. The API refuses one that does not say it is an object's, so that is added where nothing else is said."""
     if tool.schema is None:

@@ -11,8 +11,8 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from asgi_surface.codecs import reading
+from asgi_surface.codecs.messages import beyond
 from asgi_surface.codecs.messages.answer import STOPS, Spent
-from asgi_surface.codecs.messages.answer_verdicts import ANSWER_ROWS
 from asgi_surface.ir import Call, Citation, Part, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.surfaces import MESSAGES
 
@@ -55,6 +55,7 @@ class _ToolUse(Struct):
     id: str
     name: str
     input: Raw
+    caller: Any = None
     toolset_name: Any = None
 
 
@@ -64,14 +65,6 @@ _TEXT: Final = Decoder(_Text)
 _THINKING: Final = Decoder(_Thinking)
 _REDACTED: Final = Decoder(_Redacted)
 _TOOL_USE: Final = Decoder(_ToolUse)
-
-TIERS: Final = {"standard": "default", "priority": "priority"}
-"""Service tiers, for which the IR has OpenAI's words."""
-UNSAID: Final = ("container", "context_management", "diagnostics", "input_transformations")
-"""Members of an answer that no other surface has."""
-
-UNKNOWN: Final = "answer:unknown"
-"""A type newer than the table. An upstream's own word is never repeated in a header."""
 
 
 class _Reader:
@@ -86,7 +79,7 @@ class _Reader:
         kind = _decoded(_TYPED, raw).type
         take = _BLOCKS.get(kind) if isinstance(kind, str) else None
         if take is None:
-            self.unread.append(construct(kind))
+            self.unread.append(beyond.construct(f"answer:{kind}"))
         else:
             take(self, raw)
 
@@ -115,8 +108,7 @@ class _Reader:
         if not arguments.startswith("{"):
             raise ValueError("arguments that are no object")
         self.parts.append(Call(said.id, said.name, arguments))
-        if said.toolset_name is not None:
-            self.unread.append("answer:tool_use.toolset_name")
+        self.unread += beyond.call(said)
 
 
 _BLOCKS: Final = {"text": _Reader.text, "thinking": _Reader.thinking, "redacted_thinking": _Reader.redacted, "tool_use": _Reader.tool_use}
@@ -131,7 +123,7 @@ def read(body: bytes) -> Response:
     reader = _Reader()
     for block in answer.content:
         reader.block(block)
-    words = refusal(answer.stop_details, reader.unread)
+    words = refusal(answer.stop_details)
     usage = Spent().take(answer.usage)
     calls = any(isinstance(part, Call) for part in reader.parts)
     return Response(
@@ -141,8 +133,8 @@ def read(body: bytes) -> Response:
         stop=Stop.TOOLS if stop is Stop.END and calls else stop,
         stop_sequence=reading.string(answer.stop_sequence),
         usage=None if usage == Usage() else usage,
-        service_tier=TIERS.get(reading.string(reading.mapping(answer.usage).get("service_tier")) or ""),
-        unread=(*reader.unread, *(f"answer:{name}" for name in UNSAID if getattr(answer, name))),
+        service_tier=tier(answer.usage),
+        unread=(*reader.unread, *beyond.details(answer.stop_details), *beyond.usage(answer.usage), *beyond.members(answer)),
     )
 
 
@@ -150,25 +142,21 @@ def _decoded(decoder: Decoder[T], raw: Raw) -> T:
     return reading.decode(decoder, bytes(raw))
 
 
-def citation(place: object, unread: list[str]) -> Citation | None:
-    """A source with a URL; another is named in `unread`. The offsets of others are those of the source, not of the text."""
+def citation(place: object, skipped: list[str]) -> Citation | None:
+    """A source with a URL; another is named in `skipped`. The offsets of others are those of the source, not of the text."""
     said = reading.mapping(place)
     url = said.get("url")
     if said.get("type") == "web_search_result_location" and isinstance(url, str):
         return Citation(url, reading.string(said.get("title")) or "")
-    unread.append(construct(said.get("type")))
+    skipped.append(beyond.construct(f"answer:{said.get('type')}"))
     return None
 
 
-def refusal(details: object, unread: list[str]) -> str | None:
-    """What a refusal says of itself: an explanation, in the provider's words. Its category is named in `unread`."""
-    said = reading.mapping(details)
-    if said.get("category") is not None:
-        unread.append("answer:stop_details.category")
-    return reading.string(said.get("explanation"))
+def refusal(details: object) -> str | None:
+    """What a refusal says of itself: an explanation, in the provider's words."""
+    return reading.string(reading.mapping(details).get("explanation"))
 
 
-def construct(kind: object) -> str:
-    """The name by which the table knows a type of block, delta or citation."""
-    name = f"answer:{kind}"
-    return name if name in ANSWER_ROWS else UNKNOWN
+def tier(usage: object) -> str | None:
+    """The service tier that a usage object tells, in the IR's words."""
+    return beyond.TIERS.get(reading.string(reading.mapping(usage).get("service_tier")) or "")

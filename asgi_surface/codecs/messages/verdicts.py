@@ -33,7 +33,8 @@ field:speed                                       aa-a  how fast the same answer
 field:cache_control                               aa-a  a cache mark
 field:thinking                                    mm-m  reasoning is asked for in other words
 field:thinking.enabled                            mm-e  the nearest effort
-field:thinking.adaptive                           mm-e  how much the model reasons is its own choice unless an effort is said
+field:thinking.adaptive                           aa-e  OpenAI's models decide by themselves
+field:thinking.adaptive.effort                    mm-m  the effort says how much
 field:thinking.disabled                           ee-e
 field:thinking.between_tools                      rr-r  where the model reasons cannot be chosen
 field:thinking.display                            am-m  reasoning is shown unasked, or as a whole

@@ -5,18 +5,19 @@ Opaque tokens travel in envelopes in the surface's own slots. Knows nothing of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, structs
 
 from asgi_surface import seals
-from asgi_surface.codecs import reading
 from asgi_surface.codecs.base import Context
-from asgi_surface.codecs.messages.answer import CUT
+from asgi_surface.codecs.messages import searches
 from asgi_surface.errors import Code, UpstreamError
-from asgi_surface.ir import Call, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.ir import Call, Form, Reasoning, Refusal, Response, Seal, SealKind, Search, Stop, Text, Usage
+from asgi_surface.losses import held
+from asgi_surface.soundness import ENDED, whole
 
 Object = dict[str, object]
 
@@ -33,13 +34,13 @@ REASONS: Final = {
 """An end that the SDK has no word for is told by its own, never as a success."""
 # The IR has OpenAI's words for it.
 _TIERS: Final = {"default": "standard", "priority": "priority"}
-_ARGUMENTS: Final = msgspec.json.Decoder(dict[str, Raw])
+_SILENT: Final = frozenset({"answer:logprobs", "answer:choices", "usage:audio"})
 
 
 def write(response: Response, context: Context) -> bytes:
-    """The message. Raises `UpstreamError` where the answer failed, or a call cannot be told to the client."""
-    if response.stop is Stop.ERROR:
-        raise UpstreamError(Code.UPSTREAM_ERROR, "the upstream's model failed")
+    """The message. Raises `UpstreamError` for a call in a form that the surface does not have."""
+    usage = spent(response.usage or Usage(), response.service_tier)
+    count = sum(isinstance(part, Search) for part in response.parts)
     body = {
         "id": response.id or f"asf_msg_{context.request_id}",
         "type": "message",
@@ -48,33 +49,42 @@ def write(response: Response, context: Context) -> bytes:
         "content": list(_blocks(response, context)),
         "stop_reason": REASONS[response.stop],
         "stop_sequence": response.stop_sequence,
-        "usage": spent(response.usage or Usage(), response.service_tier),
+        "usage": usage if response.usage is None else usage | searched(count),
     }
     return msgspec.json.encode(body)
 
 
-def unsaid(response: Response) -> tuple[str, ...]:
-    """Citations of a web search need the provider's own encrypted index, and log-probabilities have no place."""
-    cited = any(part.citations for part in response.parts if isinstance(part, Text))
-    return (*(["answer:citations"] if cited else []), *(["answer:logprobs"] if response.logprobs is not None else []))
+def unsaid(response: Response, context: Context) -> Collection[str]:
+    """What has no place here: half a call is seen in a stream only, and a source only where a search of this answer found it."""
+    lost = {
+        "answer:citations": tuple(searches.told(response.parts)) != response.parts,
+        "answer:half_call": not context.stream and any(_is_half(part, response.stop) for part in response.parts),
+        "answer:service_tier": response.service_tier is not None and response.service_tier not in _TIERS,
+    }
+    return (held(response) & _SILENT) | {name for name, is_lost in lost.items() if is_lost}
 
 
 def _blocks(response: Response, context: Context) -> Iterator[Object]:
-    """The blocks. A part that no block can say is left out."""
-    last = len(response.parts) - 1
-    for index, part in enumerate(response.parts):
-        make = _BLOCKS.get(type(part))
+    """The blocks. Half a call has none, nor has a part that no block can say."""
+    for part in searches.told(response.parts):
+        make = None if _is_half(part, response.stop) else _BLOCKS.get(type(part))
         if make is not None:
-            yield from make(part, context, index == last and response.stop in CUT)
+            yield from make(part, context)
 
 
-def _text(part: Any, _context: Context, _half: bool) -> Iterator[Object]:
-    # The API refuses an empty block when the client sends it back. Citations of a web search need the provider's own encrypted index.
+def _is_half(part: object, stop: Stop) -> bool:
+    """Whether a cut left half a call. It may have come before the first argument: none at all are whole only where nothing was cut."""
+    return isinstance(part, Call) and stop not in ENDED and not (part.arguments and whole(part))
+
+
+def _text(part: Any, context: Context) -> Iterator[Object]:
+    # The API refuses an empty block when the client sends it back.
     if part.text:
-        yield {"type": "text", "text": part.text}
+        sources = [searches.location(citation, context) for citation in getattr(part, "citations", ())]
+        yield {"type": "text", "text": part.text} | ({"citations": sources} if sources else {})
 
 
-def _reasoning(part: Any, context: Context, _half: bool) -> Iterator[Object]:
+def _reasoning(part: Any, context: Context) -> Iterator[Object]:
     """Thinking, or its redacted form. The API's clients demand a signature: without a token the text itself rides in the envelope."""
     if not part.text and part.seal is None:
         return
@@ -83,6 +93,11 @@ def _reasoning(part: Any, context: Context, _half: bool) -> Iterator[Object]:
         yield {"type": "redacted_thinking", "data": seals.wrap(seal, context.seal_domain)}
         return
     yield _thinking("" if hidden(context) else part.text, seal, context)
+
+
+def _search(part: Any, context: Context) -> Iterator[Object]:
+    yield searches.use(part) | {"input": searches.asked(part)}
+    yield searches.result(part, context)
 
 
 def hidden(context: Context) -> bool:
@@ -95,19 +110,19 @@ def _thinking(text: str, seal: Seal, context: Context) -> Object:
     return {"type": "thinking", "thinking": text, "signature": seals.wrap(seal, context.seal_domain)}
 
 
-def _call(part: Any, context: Context, half: bool) -> Iterator[Object]:
+def _call(part: Any, context: Context) -> Iterator[Object]:
     """A call. The surface has no slot for a call's own seal: it stands in a thinking block before it, without words and with the call's id."""
-    arguments = _input(part, half=half)
-    if arguments is None:
-        return
     said = tool_use(part, context)
     if part.seal is not None:
         yield _thinking("", call_seal(part.seal, said), context)
-    yield said | {"input": arguments}
+    # The exact text; no arguments at all are an empty object.
+    yield said | {"input": Raw(part.arguments or "{}")}
 
 
 def tool_use(call: Call, context: Context) -> Object:
-    """A call without its arguments, by the client's name for the tool."""
+    """A call without its arguments, by the client's name for the tool. Raises `UpstreamError` for one of free text, which no client here offered."""
+    if call.form is not Form.FUNCTION:
+        raise UpstreamError(Code.UPSTREAM_BAD_RESPONSE, "the upstream called a tool with free text")
     identity = f"asf_{call.id}_{context.request_id}" if call.minted else call.id
     alias = context.aliases.get(call.name)
     return {"type": "tool_use", "id": identity, "name": call.name if alias is None else alias.name, "input": {}}
@@ -118,36 +133,18 @@ def call_seal(seal: Seal, said: Object) -> Seal:
     return structs.replace(seal, id=said["id"])
 
 
-def _input(call: Call, *, half: bool) -> Raw | None:
-    """The arguments in their exact text; None where a cut left half of them. No arguments at all are an empty object, nothing else is."""
-    text = call.arguments or ("" if half else "{}")
-    if call.form is Form.FUNCTION and is_object(text):
-        return Raw(text)
-    if half:
-        return None
-    raise unreadable_call()
-
-
-def is_object(arguments: str) -> bool:
-    """Whether the text is a whole JSON object."""
-    try:
-        reading.decode(_ARGUMENTS, arguments.encode())
-    except ValueError:
-        return False
-    return True
-
-
-def unreadable_call() -> UpstreamError:
-    """The error of a call that the client cannot be told."""
-    return UpstreamError(Code.UPSTREAM_BAD_RESPONSE, "the upstream called a tool with arguments that are no JSON object")
-
-
-_BLOCKS: Final[dict[type[Any], Callable[[Any, Context, bool], Iterator[Object]]]] = {
+_BLOCKS: Final[dict[type[Any], Callable[[Any, Context], Iterator[Object]]]] = {
     Text: _text,
     Refusal: _text,
     Reasoning: _reasoning,
     Call: _call,
+    Search: _search,
 }
+
+
+def searched(count: int) -> Object:
+    """How many searches were run. The SDK's type demands the number of fetches beside it."""
+    return {"server_tool_use": {"web_search_requests": count, "web_fetch_requests": 0}} if count else {}
 
 
 def spent(usage: Usage, tier: str | None) -> Object:

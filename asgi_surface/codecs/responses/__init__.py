@@ -16,7 +16,7 @@ from asgi_surface.codecs.responses.read import read
 from asgi_surface.codecs.responses.request import needs, tool_types
 from asgi_surface.codecs.responses.stream import watch
 from asgi_surface.codecs.responses.verdicts import ROWS
-from asgi_surface.codecs.responses.write import write
+from asgi_surface.codecs.responses.write import unsaid, write
 from asgi_surface.surfaces import RESPONSES
 
 CODEC = Codec(
@@ -41,4 +41,5 @@ CODEC = Codec(
     write=write,
     decoder=decoder,
     encoder=encoder,
+    unsaid=unsaid,
 )

@@ -58,8 +58,8 @@ ANSWER_ROWS: Final = table(
     answer:function_call.namespace m-mm restored from the flat name
     answer:function_call.async a-aa no other surface has it
     answer:function_call.caller a-aa no other surface has it
-    answer:custom_tool_call e-rr the surface has no custom tools
-    answer:custom_tool_call.namespace m-rr restored from the flat name
+    answer:custom_tool_call e-rm as a function with one string on Gemini; no Messages client can declare one
+    answer:custom_tool_call.namespace m-rm restored from the flat name
     answer:custom_tool_call.async a-aa no other surface has it
     answer:custom_tool_call.caller a-aa no other surface has it
     # The member of the response object that has the item's name repeats the request.

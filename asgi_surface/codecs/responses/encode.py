@@ -19,7 +19,7 @@ from asgi_surface.codecs.responses.encode_parts import SCRIBES, Scribe
 from asgi_surface.codecs.responses.write import write
 from asgi_surface.errors import GatewayError, Kind, UpstreamError
 from asgi_surface.events import Ending, Grew, Opened, PartEvent, Start
-from asgi_surface.ir import Call, Refusal, Response, Usage
+from asgi_surface.ir import Refusal, Response, Usage
 
 _RESPONSE: Final = msgspec.json.Decoder(Item)
 _RUNNING: Final = {"status": Raw(b'"in_progress"')}
@@ -38,6 +38,7 @@ class ResponsesEncoder:
     """
 
     sequential = True
+    several = False
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -58,15 +59,16 @@ class ResponsesEncoder:
         if not isinstance(event, Opened):
             return self._frames(self._parts[event.index].take(event))
         scribe = self._parts[event.index] = SCRIBES[type(event.part)](self._desk, event.part)
-        known = "" if isinstance(event.part, Call) else event.part.text
+        known = getattr(event.part, "text", "")
         return self._frames(chain(scribe.opened(), scribe.take(Grew(event.index, known))))
 
     def close(self, ending: Ending) -> Frames:
-        """The last item's end, and the whole response. Raises `UpstreamError` when its last call cannot be told."""
+        """The last item's end, and the whole response. Raises `UpstreamError` when one of its calls cannot be told."""
         parts = (Refusal(""),) if self._desk.refused else ()
         ended = structs.replace(self._answer, parts=parts, stop=ending.stop, usage=ending.usage)
         response = _RESPONSE.decode(write(ended, self._context))
         cut = response["status"] != _COMPLETED
+        self._desk.judge(ending.stop)
         frames = self._frames(self._desk.settle(ending.stop, cut=cut))
         kind = "response.incomplete" if cut else "response.completed"
         return frames + self._frames([(kind, {"response": response | {"output": self._output()}})])

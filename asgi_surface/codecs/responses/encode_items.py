@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from asgi_surface.codecs.base import Context
-from asgi_surface.codecs.responses.write import write
+from asgi_surface.codecs.responses.write import wraps, write
 from asgi_surface.ir import Call, Part, Refusal, Request, Response, Stop
 
 Item = dict[str, Raw]
@@ -38,7 +38,7 @@ _BLANK: Final[Item] = {
     "arguments": Raw(b'""'),
     "input": Raw(b'""'),
 }
-_STATUS: Final = {False: Raw(b'"completed"'), True: Raw(b'"incomplete"')}
+_INCOMPLETE: Final = Raw(b'"incomplete"')
 
 
 class Held(Protocol):
@@ -60,12 +60,11 @@ class Desk:
         self.message: Message | None = None
         """The message that a further text joins."""
         self.refused = False
-        self._broken: Call | None = None
+        self._broken: list[Call] = []
 
     def wraps(self, call: Call) -> bool:
         """Whether the call is to be told in another form than it came in."""
-        alias = self._context.aliases.get(call.name)
-        return alias is not None and alias.form is not call.form
+        return wraps(call, self._context)
 
     def render(self, part: Part, stop: Stop = Stop.END, logprobs: Raw | None = None) -> list[Item]:
         """The items of a part. Raises `UpstreamError` where it cannot be told."""
@@ -83,26 +82,24 @@ class Desk:
 
     def end(self, item: Item, place: Place, *, cut: bool = False) -> Iterator[Said]:
         """An item is whole, as far as the answer goes."""
-        status = {"status": _STATUS[cut]} if "status" in item else {}
-        whole = item | status | {"id": Raw(msgspec.json.encode(place["item_id"]))}
+        whole = item | ({"status": _INCOMPLETE} if cut and "status" in item else {}) | {"id": Raw(msgspec.json.encode(place["item_id"]))}
         self.done.append(whole)
         yield "response.output_item.done", {"output_index": place["output_index"], "item": whole}
 
     def settle(self, stop: Stop = Stop.END, *, cut: bool = False) -> Iterator[Said]:
-        """Finishes the item that is held. Raises `UpstreamError` when a broken call is not where the answer was cut."""
-        self._judge(stop)
+        """Finishes the item that is held."""
         held, self.held, self.message = self.held, None, None
         if held is not None:
             yield from held.finish(stop, cut=cut)
 
     def give_up(self, call: Call) -> None:
-        """A call cannot be told: it is left out when the answer was cut in it, else it is the upstream's error."""
-        self._judge(Stop.END)
-        self._broken = call
+        """A call cannot be told: it is left out if it turns out that the answer was cut."""
+        self._broken.append(call)
 
-    def _judge(self, stop: Stop) -> None:
-        if self._broken is not None:
-            self.render(self._broken, stop)
+    def judge(self, stop: Stop) -> None:
+        """Raises `UpstreamError` when the answer ended well, and yet a call was left out."""
+        for call in self._broken:
+            self.render(call, stop)
 
     def joined(self) -> Generator[Said, None, Message]:
         """The message for a text or refusal: the one before it, or a new one."""

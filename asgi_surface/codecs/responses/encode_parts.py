@@ -11,8 +11,8 @@ from msgspec import Raw, structs
 
 from asgi_surface.codecs.responses.encode_items import STRING, Desk, Item, Message, Place, Said
 from asgi_surface.errors import UpstreamError
-from asgi_surface.events import Cited, Closed, Grew, Logged, PartEvent, Sealed
-from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Seal, Stop, Text
+from asgi_surface.events import Cited, Closed, Found, Grew, Logged, PartEvent, Sealed
+from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Seal, Search, Stop, Text
 
 _CONTENTS: Final = msgspec.json.Decoder(list[Item])
 _RAWS: Final = msgspec.json.Decoder(list[Raw])
@@ -29,9 +29,9 @@ class Scribe(ABC):
     def opened(self) -> Iterable[Said]:
         """The part begins."""
 
-    @abstractmethod
-    def grew(self, text: str) -> Iterable[Said]:
+    def grew(self, _: str, /) -> Iterable[Said]:
         """More text or arguments; never none."""
+        return ()
 
     def cited(self, _: Citation, /) -> Iterable[Said]:
         """A source."""
@@ -45,6 +45,10 @@ class Scribe(ABC):
         """A seal."""
         return ()
 
+    def found(self, _: Found, /) -> Iterable[Said]:
+        """What a search gave."""
+        return ()
+
     @abstractmethod
     def closed(self) -> Iterable[Said]:
         """The part is whole."""
@@ -55,6 +59,7 @@ _TAKES: Final[dict[type, Callable[[Scribe, Any], Iterable[Said]]]] = {
     Cited: lambda scribe, event: scribe.cited(event.citation),
     Logged: lambda scribe, event: scribe.logged(event.logprobs),
     Sealed: lambda scribe, event: scribe.sealed(event.seal),
+    Found: lambda scribe, event: scribe.found(event),
     Closed: lambda scribe, _: scribe.closed(),
 }
 
@@ -109,7 +114,7 @@ class _Text(_Spoken):
         """Text without words is no part of an answer: its first word begins it."""
         return ()
 
-    def grew(self, text: str) -> Iterator[Said]:
+    def grew(self, text: str, /) -> Iterator[Said]:
         """A delta, with the token entries that wait for it."""
         untold, self._untold = self._untold, []
         yield from self._told(text, logprobs=untold)
@@ -152,7 +157,7 @@ class _Refusal(_Spoken):
     def opened(self) -> Iterator[Said]:
         yield from self._seated()
 
-    def grew(self, text: str) -> Iterator[Said]:
+    def grew(self, text: str, /) -> Iterator[Said]:
         yield from self._told(text)
 
     def closed(self) -> Iterator[Said]:
@@ -180,7 +185,7 @@ class _Reasoning(Scribe):
         (item,) = self._desk.render(Reasoning("-"))
         return (yield from self._desk.begin(item))
 
-    def grew(self, text: str) -> Iterator[Said]:
+    def grew(self, text: str, /) -> Iterator[Said]:
         if self._place is None:
             self._place = (yield from self._begun()) | {"summary_index": 0}
             yield "response.reasoning_summary_part.added", self._place | {"part": {"type": "summary_text", "text": ""}}
@@ -250,7 +255,7 @@ class _Call(Scribe):
             yield from self._desk.end(item, place)
             self._seals += 1
 
-    def grew(self, text: str) -> Iterator[Said]:
+    def grew(self, text: str, /) -> Iterator[Said]:
         self._pieces.append(text)
         if not self._wrapped:
             place = yield from self._begun()
@@ -287,5 +292,37 @@ class _Call(Scribe):
         yield from self._sealing(seals)
 
 
-SCRIBES: Final[dict[type, Callable[[Desk, Any], Scribe]]] = {Text: _Text, Refusal: _Refusal, Reasoning: _Reasoning, Call: _Call}
+class _Search(Scribe):
+    """A search of the gateway's. It has happened when its part is whole, however the answer ends."""
+
+    def __init__(self, desk: Desk, search: Search) -> None:
+        self._desk = desk
+        self._search = search
+        self._place: Place = {}
+
+    def opened(self) -> Iterator[Said]:
+        """The item with its query, and that it runs."""
+        (item,) = self._desk.render(self._search)
+        self._place = yield from self._desk.begin(item)
+        yield "response.web_search_call.in_progress", self._place
+        yield "response.web_search_call.searching", self._place
+
+    def found(self, given: Found, /) -> Iterator[Said]:
+        """A search that failed has no event of its own: its item says it."""
+        self._search = structs.replace(self._search, sources=given.sources, failed=given.failed)
+        if not given.failed:
+            yield "response.web_search_call.completed", self._place
+
+    def closed(self) -> Iterator[Said]:
+        (item,) = self._desk.render(self._search)
+        yield from self._desk.end(item, self._place)
+
+
+SCRIBES: Final[dict[type, Callable[[Desk, Any], Scribe]]] = {
+    Text: _Text,
+    Refusal: _Refusal,
+    Reasoning: _Reasoning,
+    Call: _Call,
+    Search: _Search,
+}
 """Who writes which part."""

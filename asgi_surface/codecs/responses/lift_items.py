@@ -84,15 +84,21 @@ def _custom_call(raw: Raw, at: str, notes: Notes) -> _Piece:
 def _output(form: ir.Form, construct: str) -> Callable[[Raw, str, Notes], _Piece]:
     def reader(raw: Raw, at: str, notes: Notes) -> _Piece:
         output = intake.read(wire.Output, raw, construct, at, notes)
-        parts = _given(output.output, f"{at}/output", notes)
+        parts = _given(output.output, construct, f"{at}/output", notes)
         return _Piece(ir.Role.USER, (ir.Result(output.call_id, parts, form=form, name=output.name, at=at),), f"{at}/type", "results")
 
     return reader
 
 
-def _given(raw: Raw, at: str, notes: Notes) -> tuple[ir.Text | ir.Image | ir.Document, ...]:
-    """What a tool gave: text, images and files."""
+_MEDIA_IN: Final[Mapping[type[Any], str]] = {ir.Image: "image", ir.Document: "file"}
+
+
+def _given(raw: Raw, construct: str, at: str, notes: Notes) -> tuple[ir.Text | ir.Image | ir.Document, ...]:
+    """What a tool gave: text, images and files. Not every surface's results hold what its messages hold."""
     parts = content(raw, at, notes)
+    for part in parts:
+        if (kind := _MEDIA_IN.get(type(part))) is not None:
+            notes.note(f"{construct}.{kind}", part.at)
     fit = tuple(part for part in parts if isinstance(part, ir.Text | ir.Image | ir.Document))
     if len(fit) < len(parts):
         raise strict.unknown(next(part.at for part in parts if part not in fit))
@@ -133,7 +139,7 @@ def _part(raw: Raw, at: str, notes: Notes) -> ir.Part:
     return made(intake.read(shape, raw, f"part:{kind}", at, notes), at, notes)
 
 
-def _text(part: wire.InputText | wire.OutputText, at: str, _notes: Notes) -> ir.Text:
+def _text(part: wire.InputText | wire.OutputText | wire.PlainText, at: str, _notes: Notes) -> ir.Text:
     return ir.Text(part.text, at)
 
 
@@ -182,6 +188,7 @@ def _inline(data: str, at: str) -> ir.Inline:
 _PARTS: Final[Mapping[str, tuple[type[Any], Callable[[Any, str, Notes], ir.Part]]]] = {
     "input_text": (wire.InputText, _text),
     "output_text": (wire.OutputText, _text),
+    "text": (wire.PlainText, _text),
     "refusal": (wire.RefusalPart, _refusal),
     "input_image": (wire.InputImage, _image),
     "input_file": (wire.InputFile, _file),

@@ -12,6 +12,7 @@ from asgi_surface import ir
 from asgi_surface.codecs import strict
 from asgi_surface.codecs.responses import intake, wire
 from asgi_surface.codecs.responses.intake import Notes
+from asgi_surface.codecs.strict_schema import is_strict
 
 _WORD: Final = Decoder(str)
 
@@ -33,12 +34,23 @@ def _tool(kind: str, raw: Raw, at: str, notes: Notes, namespace: wire.Namespace 
     if kind == "function":
         function = intake.read(wire.FunctionTool, raw, "tool:function", at, notes)
         schema = strict.as_object(function.parameters, f"{at}/parameters") if intake.given(function.parameters) else None
-        enforced = function.strict is not False  # the API's default
-        yield ir.Tool(function.name, function.description, schema, enforced, namespace=name, namespace_description=about, at=at)
+        yield ir.Tool(
+            function.name, function.description, schema, _enforced(function.strict, schema), namespace=name, namespace_description=about, at=at
+        )
     elif kind == "custom":
         custom = intake.read(wire.CustomTool, raw, "tool:custom", at, notes)
         grammar = _grammar(custom.format, f"{at}/format", notes)
         yield ir.Tool(custom.name, custom.description, form=ir.Form.CUSTOM, grammar=grammar, namespace=name, namespace_description=about, at=at)
+
+
+def _enforced(said: bool | None, schema: Raw | None) -> bool:
+    """Whether the arguments must follow the schema.
+
+    Where the client does not say, the API tries: "If omitted, Responses attempts to use strict validation when the schema is compatible, and falls
+    back to non-strict validation otherwise" (openai.types.responses.namespace_tool). It closes open objects for that. A client's schema is never
+    edited here, so it counts as strict only as it stands: another surface would refuse `strict` beside any other.
+    """
+    return (schema is not None and is_strict(schema)) if said is None else said
 
 
 def _grammar(raw: Raw, at: str, notes: Notes) -> Raw | None:

@@ -6,13 +6,14 @@ Knows no source surface: what this one cannot say has been judged by the source'
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
 from asgi_surface import ir
+from asgi_surface.codecs import moved
 from asgi_surface.codecs.base import Dialect, Lowered, Target
 from asgi_surface.codecs.responses import lower_items, lower_tools
 from asgi_surface.codecs.spelling import OPENAI
@@ -43,6 +44,9 @@ _SETTINGS: Final = {
     "cache_key": "prompt_cache_key",
 }
 _IDENTIFIER: Final = 64
+_INSTRUCTIONS: Final = frozenset({ir.Role.SYSTEM, ir.Role.DEVELOPER})
+_EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
+_VERBOSITIES: Final = frozenset({"low", "medium", "high"})
 
 
 def lower(request: ir.Request, target: Target) -> Lowered:
@@ -55,7 +59,7 @@ def lower(request: ir.Request, target: Target) -> Lowered:
         origins={member.name: member.origin for member in said if member.origin is not None},
         added=frozenset(member.name for member in said if member.origin is None),
         aliases=lower_tools.aliases(request.tools, target),
-        emulated=tuple(_emulated(request, target)),
+        emulated=(*_emulated(request, target), *moved.other_ids(request, lower_items.call_id), *moved.other_names(request), *_moved(request.turns)),
     )
 
 
@@ -64,10 +68,37 @@ def _emulated(request: ir.Request, target: Target) -> Iterator[Mention]:
     for tool in request.tools:
         if (how := lower_tools.emulation(tool, target)) is not None:
             yield Mention(how, tool.at)
-    parts = (part for turn in request.turns for part in turn.parts)
-    yield from (Mention("result:failed", part.at) for part in parts if isinstance(part, ir.Result) and part.failed)
-    if request.effort is not None and _is_budget(request.effort):
-        yield Mention("effort:budget", request.effort.at)
+    for turn in _instructions(request.turns)[1]:
+        if turn.role in _INSTRUCTIONS and turn.role != target.dialect.instruction_role:
+            yield Mention(f"role:{turn.role}", turn.at)
+        yield from (Mention("result:failed", part.at) for part in turn.parts if isinstance(part, ir.Result) and part.failed)
+    if request.effort is not None:
+        yield from (Mention(f"effort:{name}", request.effort.at) for name in _other_effort(request.effort))
+    if request.format is not None:
+        yield from (Mention(f"format:{name}", request.format.at) for name in _reformed(request.format))
+    if _is_long(request.settings.safety_id):
+        yield Mention("safety_id:hash", request.settings.at.get("safety_id", ""))
+
+
+def _other_effort(effort: ir.Effort) -> Iterator[str]:
+    """What of an effort is told another way: a budget by a word, and a word where reasoning is off."""
+    if effort.budget is not None and not effort.off:
+        yield "budget"
+    if effort.off and effort.word not in {None, "none"}:
+        yield "word"
+
+
+def _moved(turns: tuple[ir.Turn, ...]) -> Iterator[Mention]:
+    """Outputs stand before the words of their own turn only."""
+    return (mention for turn in turns for mention in moved.before_words((turn,)))
+
+
+def _reformed(wish: ir.Format) -> Iterator[str]:
+    """What of a schema's frame is another: a name that does not fit, or a guarantee that only some schemas can have."""
+    if wish.name and OPENAI.fitting(wish.name) != wish.name:
+        yield "name"
+    if wish.schema is not None and wish.strict is None and not is_strict(wish.schema):
+        yield "strict"
 
 
 def _check_end(turns: tuple[ir.Turn, ...], dialect: Dialect) -> None:
@@ -117,18 +148,29 @@ def _settings(settings: ir.Settings) -> Iterator[_Said]:
             yield _Said(member, value, settings.at.get(name, ""))
     if (user := settings.safety_id) is not None:
         # The API takes 64 characters of it and advises a hash; equal ids stay equal.
-        short = user if len(user) <= _IDENTIFIER else hashlib.sha256(user.encode()).hexdigest()
+        short = hashlib.sha256(user.encode()).hexdigest() if _is_long(user) else user
         yield _Said("safety_identifier", short, settings.at.get("safety_id", ""))
+
+
+def _is_long(user: str | None) -> bool:
+    return user is not None and len(user) > _IDENTIFIER
 
 
 def _reasoning(effort: ir.Effort | None, dialect: Dialect) -> Iterator[_Said]:
     """The word and the summary. Adaptive reasoning is the API's own way, so without a word nothing is said of it."""
     if effort is None:
         return
-    word = _nearest(effort, dialect) if _is_budget(effort) else "none" if effort.off else effort.word
+    word = _nearest(effort, dialect) if _is_budget(effort) else "none" if effort.off else _known(effort.word, _EFFORTS, effort.at)
     wishes = {"effort": word, "summary": None if effort.summary == "omitted" else effort.summary}
     if said := {name: wish for name, wish in wishes.items() if wish is not None}:
         yield _Said("reasoning", said, effort.at)
+
+
+def _known(word: str | None, words: Collection[str], at: str) -> str | None:
+    """The word itself. Raises `RequestError` for one that the API does not have: no other means the same."""
+    if word is not None and word not in words:
+        raise RequestError(Code.UNREPRESENTABLE, "a word that Responses does not have", pointer=at)
+    return word
 
 
 def _is_budget(effort: ir.Effort) -> bool:
@@ -146,9 +188,11 @@ def _nearest(effort: ir.Effort, dialect: Dialect) -> str:
 
 def _text(wish: ir.Format | None, settings: ir.Settings) -> Iterator[_Said]:
     said: dict[str, object] = {} if wish is None else {"format": _format(wish)}
-    said |= {} if settings.verbosity is None else {"verbosity": settings.verbosity}
+    at = settings.at.get("verbosity", "")
+    if (verbosity := _known(settings.verbosity, _VERBOSITIES, at)) is not None:
+        said["verbosity"] = verbosity
     if said:
-        yield _Said("text", said, settings.at.get("verbosity", "") if wish is None else wish.at)
+        yield _Said("text", said, at if wish is None else wish.at)
 
 
 def _format(wish: ir.Format) -> dict[str, Any]:

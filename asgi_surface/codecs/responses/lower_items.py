@@ -70,7 +70,7 @@ def _called(call: ir.Call, target: Target) -> Iterator[Object]:
 
 def _call(call: ir.Call, target: Target) -> Object:
     """A call. Its item id is the upstream's to give, so it has none."""
-    names = {"call_id": _call_id(call.id), "name": OPENAI.fitting(call.name)}
+    names = {"call_id": call_id(call.id), "name": OPENAI.fitting(call.name)}
     names |= {"namespace": call.namespace} if call.namespace is not None else {}
     if as_custom(call, target):
         return {"type": "custom_tool_call", **names, "input": call.arguments}
@@ -78,8 +78,8 @@ def _call(call: ir.Call, target: Target) -> Object:
     return {"type": "function_call", **names, "arguments": arguments}
 
 
-def _call_id(name: str) -> str:
-    """The API takes 64 characters. An id is only a link between call and output, so a longer one is replaced by its hash."""
+def call_id(name: str) -> str:
+    """How a call's id is said. The API takes 64 characters. An id is only a link between call and output, so a longer one is replaced by its hash."""
     return name if len(name) <= _CALL_ID else f"call_{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
@@ -93,7 +93,7 @@ def _sealed(text: str, seal: ir.Seal, at: str, target: Target) -> Iterator[Objec
     if seal.kind is ir.SealKind.TEXT:
         return
     if (seal.domain, seal.surface, seal.kind) != (target.seal_domain, RESPONSES, ir.SealKind.ENCRYPTED):
-        raise RequestError(Code.UNREPRESENTABLE, "seal:foreign: the reasoning was sealed by another provider", pointer=at)
+        raise RequestError(Code.UNREPRESENTABLE, "seal:foreign: the reasoning was sealed by another provider", pointer=seal.at or at)
     identity = {"id": seal.id} if seal.id else {}
     summary = [{"type": "summary_text", "text": text}] if text else []
     yield {"type": "reasoning", **identity, "summary": summary, "encrypted_content": seal.token}
@@ -109,7 +109,7 @@ _ASSISTANT: Final[Mapping[type[Any], Callable[[Any, Target], Iterator[Object]]]]
 
 def _output(result: ir.Result, target: Target) -> Object:
     kind = "custom_tool_call_output" if as_custom(result, target) else "function_call_output"
-    return {"type": kind, "call_id": _call_id(result.call_id), "output": _content(_marked(result) or (ir.Text(""),))}
+    return {"type": kind, "call_id": call_id(result.call_id), "output": _content(_marked(result) or (ir.Text(""),))}
 
 
 def _marked(result: ir.Result) -> tuple[ir.Part, ...]:

@@ -5,6 +5,7 @@ Strict where a client acts on it (text, refusals, calls, the finish), tolerant e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -22,15 +23,18 @@ T = TypeVar("T")
 
 
 class _Whole(Answer, kw_only=True):
-    """A response object. `moderation` and `conversation` say more than other surfaces can."""
+    """A response object. What stands below `reasoning` says more than other surfaces can. What repeats the request, or tells a time, is not read."""
 
     output: list[Raw]
     model: Any = None
     created_at: Any = None
     service_tier: Any = None
     reasoning: Any = None
-    moderation: Any = None
     conversation: Any = None
+    input_transformations: Any = None
+    moderation: Any = None
+    prompt_cache_diagnostics: Any = None
+    tool_usage: Any = None
 
 
 class _Typed(Struct):
@@ -54,18 +58,20 @@ class _Refused(Struct):
     refusal: str
 
 
-class _Function(Struct):
+class _Called(Struct, rename={"async_": "async"}):
     call_id: str
     name: str
+    namespace: str | None = None
+    async_: Any = None
+    caller: Any = None
+
+
+class _Function(_Called, kw_only=True):
     arguments: str
-    namespace: str | None = None
 
 
-class _Custom(Struct):
-    call_id: str
-    name: str
+class _Custom(_Called, kw_only=True):
     input: str
-    namespace: str | None = None
 
 
 class _Reasoned(Struct):
@@ -88,7 +94,9 @@ _LIST: Final = Decoder(list[Raw] | None)
 # Unknown words of a status are an unknown end. A response that still runs, or failed, is no answer.
 _ENDS: Final = {"completed": Stop.END, "incomplete": Stop.OTHER}
 _NO_ANSWER: Final = frozenset({"failed", "queued", "in_progress"})
-_UNSAID: Final = ("moderation", "conversation")
+_UNSAID: Final = ("conversation", "input_transformations", "moderation", "prompt_cache_diagnostics", "tool_usage")
+_WRITES: Final = "usage:input_tokens_details.cache_write_tokens_details"
+_DEEP: Final = 8
 
 UNKNOWN: Final = "answer:unknown"
 """A type newer than the table. An upstream's own word is never repeated in a header."""
@@ -134,11 +142,18 @@ class _Reader:
 
     def function(self, raw: Raw) -> None:
         said = _decoded(_FUNCTION, raw)
+        self._marked("function_call", said)
         self.parts.append(Call(said.call_id, said.name, said.arguments, namespace=said.namespace))
 
     def custom(self, raw: Raw) -> None:
         said = _decoded(_CUSTOM, raw)
+        self._marked("custom_tool_call", said)
         self.parts.append(Call(said.call_id, said.name, said.input, Form.CUSTOM, said.namespace))
+
+    def _marked(self, kind: str, said: _Called) -> None:
+        """Marks of a call that only this surface has. The model itself (`direct`) calls everywhere."""
+        marks = {"async": said.async_, "caller": reading.mapping(said.caller).get("type") not in {None, "direct"}}
+        self.unread += [f"answer:{kind}.{name}" for name, value in marks.items() if value]
 
     def reasoning(self, raw: Raw) -> None:
         said = _decoded(_REASONED, raw)
@@ -189,8 +204,22 @@ def read(body: bytes) -> Response:
         usage=facts[Kind.USAGE].usage if Kind.USAGE in facts else None,
         logprobs=Raw(b"[" + b",".join(map(bytes, reader.logprobs)) + b"]") if reader.logprobs else None,
         service_tier=reading.string(answer.service_tier),
-        unread=(*reader.unread, *(f"answer:{name}" for name in _UNSAID if getattr(answer, name))),
+        unread=(*reader.unread, *_unsaid(answer)),
     )
+
+
+def _unsaid(answer: _Whole) -> Iterator[str]:
+    """What the response object says beside its items, and no other surface does."""
+    yield from (f"answer:{name}" for name in _UNSAID if _says(getattr(answer, name)))
+    if _says(reading.mapping(reading.mapping(answer.usage).get("input_tokens_details")).get("cache_write_tokens_details")):
+        yield _WRITES
+
+
+def _says(value: object, depth: int = _DEEP) -> bool:
+    """Whether a value says anything: counts of nothing and what is empty do not. What lies deeper than anything official is taken to."""
+    if not isinstance(value, dict | list) or not depth:
+        return bool(value)
+    return any(_says(inner, depth - 1) for inner in (value.values() if isinstance(value, dict) else value))
 
 
 def _decoded(decoder: Decoder[T], raw: Raw) -> T:

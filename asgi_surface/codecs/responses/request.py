@@ -171,6 +171,7 @@ ITEMS: Final[dict[str, Feature | None]] = {
 PARTS: Final[dict[str, Feature | None]] = {
     "input_text": None,
     "output_text": None,
+    "text": None,
     "refusal": None,
     "input_image": Feature.IMAGES,
     "input_file": Feature.FILES,

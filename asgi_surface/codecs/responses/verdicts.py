@@ -89,6 +89,7 @@ part:input_audio                                     e-re  no audio there
 part:output_text                                     e-ee
 part:output_text.annotations                         a-aa  sources of text that the model has already written
 part:output_text.logprobs                            a-aa  facts about text that the model has already written
+part:text                                            e-ee
 part:refusal                                         e-mm  said as text
 
 tool:function                                        e-ee
@@ -146,6 +147,8 @@ item:function_call.namespace                         m-mm  in the tool's name
 item:function_call.caller                            r-rr  no programs that call tools
 item:function_call.async                             r-rr  every call is waited for
 item:function_call_output                            e-ee
+item:function_call_output.image                       r-em  results are text; on Gemini media stand behind all text of the result
+item:function_call_output.file                        r-em  results are text; on Gemini media stand behind all text of the result
 item:function_call_output.name                       a-aa  the call says it
 item:function_call_output.namespace                  a-aa  the call says it
 item:function_call_output.caller                     r-rr  no programs that call tools
@@ -154,6 +157,8 @@ item:custom_tool_call.namespace                      m-mm  in the tool's name
 item:custom_tool_call.caller                         r-rr  no programs that call tools
 item:custom_tool_call.async                          r-rr  every call is waited for
 item:custom_tool_call_output                         e-mm  a result of the function in its place
+item:custom_tool_call_output.image                    r-em  results are text; on Gemini media stand behind all text of the result
+item:custom_tool_call_output.file                     r-em  results are text; on Gemini media stand behind all text of the result
 item:custom_tool_call_output.caller                  r-rr  no programs that call tools
 item:reasoning                                       e-ee
 item:reasoning.summary                               m-mm  the text of the reasoning

@@ -32,6 +32,13 @@ class InputText(_Wire, frozen=True):
     prompt_cache_breakpoint: _Object | None = None
 
 
+class PlainText(_Wire, frozen=True):
+    """Text as conversations keep it, which clients send back."""
+
+    text: str
+    type: str
+
+
 class OutputText(_Wire, frozen=True):
     """Text from the model."""
 
@@ -155,7 +162,7 @@ class ReasoningItem(_Wire, frozen=True):
 
 
 class FunctionTool(_Wire, frozen=True, rename={"async_": "async"}):
-    """A function. Without `strict` it is strict; `parameters` null takes none."""
+    """A function. Without `strict` it is strict where its schema allows; `parameters` null takes none."""
 
     name: str
     type: str

@@ -5,7 +5,7 @@ Ids that the surface demands and no upstream gave are made of the gateway's requ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from itertools import groupby
 from typing import Any, Final
 
@@ -13,11 +13,14 @@ import msgspec
 from msgspec import Raw, structs
 
 from asgi_surface import seals
-from asgi_surface.codecs.base import Alias, Context
+from asgi_surface.codecs.base import Context
+from asgi_surface.codecs.responses import searches
 from asgi_surface.codecs.responses.echo import echoed
 from asgi_surface.codecs.wrapping import unwrapped
 from asgi_surface.errors import Code, UpstreamError
-from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, Stop, Text, Usage
+from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, Search, Stop, Text, Usage
+from asgi_surface.losses import held
+from asgi_surface.soundness import ENDED, whole
 from asgi_surface.surfaces import RESPONSES
 
 _Object = dict[str, object]
@@ -36,8 +39,16 @@ _WHY: Final[dict[Stop, str | None]] = {
     Stop.PAUSE: "pause",
     Stop.OTHER: "other",
 }
-_CUT: Final = frozenset({Stop.LENGTH, Stop.FILTER, Stop.REFUSAL})
-_PREFIXES: Final = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
+# What the model itself writes, so that it may have been cut in it.
+_WRITTEN: Final = frozenset({"message", "function_call"})
+_STATUS: Final = {True: "completed", False: "incomplete"}
+_PREFIXES: Final = {
+    "message": "asf_msg_",
+    "function_call": "asf_fc_",
+    "custom_tool_call": "asf_ctc_",
+    "reasoning": "asf_rs_",
+    "web_search_call": searches.PREFIX,
+}
 
 
 def write(response: Response, context: Context) -> bytes:
@@ -59,6 +70,25 @@ def write(response: Response, context: Context) -> bytes:
     return msgspec.json.encode(body)
 
 
+def unsaid(response: Response, context: Context) -> Collection[str]:
+    """What has no place here, or not in this answer: only text has token entries, and seals are for clients that ask for them."""
+    lost = {
+        "answer:stop_sequence": True,
+        "answer:choices": True,
+        "usage:audio": True,
+        "answer:logprobs": not any(isinstance(part, Text) for part in response.parts),
+        "answer:seals": not context.request.wants_seals,
+        "answer:half_call": any(isinstance(part, Call) and not whole(part) and wraps(part, context) for part in response.parts),
+    }
+    return {name for name in held(response) if lost.get(name)}
+
+
+def wraps(call: Call, context: Context) -> bool:
+    """Whether the call stands for one of a custom tool, whose text is a string in the arguments: half of them may be half an escape."""
+    alias = context.aliases.get(call.name)
+    return alias is not None and alias.form is not call.form
+
+
 def _why(response: Response) -> str | None:
     """A refusal in words is a whole answer; one without is the provider's filter."""
     if response.stop is Stop.ERROR:
@@ -74,9 +104,9 @@ def _output(response: Response, context: Context, *, cut: bool) -> list[_Object]
     items = [
         item for spoken, group in groupby(said, lambda part: isinstance(part, Text | Refusal)) for item in writer.items(list(group), spoken=spoken)
     ]
-    if cut and items and "status" in items[-1]:
+    if cut and items and items[-1].get("status") == "completed" and items[-1]["type"] in _WRITTEN:
         items[-1]["status"] = "incomplete"
-    return [{"id": f"asf_{_PREFIXES[str(item['type'])]}_{context.request_id}_{index}"} | item for index, item in enumerate(items)]
+    return [{"id": f"{_PREFIXES[str(item['type'])]}{context.request_id}_{index}"} | item for index, item in enumerate(items)]
 
 
 class _Writer:
@@ -87,7 +117,8 @@ class _Writer:
         # The IR has the log probabilities of the whole answer: they stand with its first text.
         self._first = next((part for part in parts if isinstance(part, Text)), None)
         self._logprobs = response.logprobs or _NO_LOGPROBS
-        self._half = parts[-1] if parts and response.stop in _CUT else None
+        self._cut = response.stop not in ENDED
+        self._last = parts[-1] if parts else None
 
     def items(self, parts: list[Part], *, spoken: bool) -> list[_Object]:
         """The items of neighbouring parts: text and refusals make one message. What no item can say is left out."""
@@ -119,7 +150,7 @@ class _Writer:
 
     def call(self, part: Any) -> Iterator[_Object]:
         """A call. The surface has no slot for a call's own seal: it stands in a reasoning item before it, without words and with the call's id."""
-        call = _restored(part, self._context.aliases, half=part is self._half)
+        call = _restored(part, self._context, cut=self._cut)
         if call is None:
             return
         call_id = f"asf_{call.id}_{self._context.request_id}" if call.minted else call.id
@@ -130,24 +161,35 @@ class _Writer:
         if call.form is Form.CUSTOM:
             yield {"type": "custom_tool_call", **identity, "input": call.arguments, **place}
         else:
-            arguments = call.arguments if part is self._half else call.arguments or "{}"
-            yield {"type": "function_call", "status": "completed", **identity, "arguments": arguments, **place}
+            # A model that was cut before the first argument has not said that there is none.
+            arguments = call.arguments if self._cut and part is self._last else call.arguments or "{}"
+            yield {"type": "function_call", "status": _STATUS[whole(call)], **identity, "arguments": arguments, **place}
+
+    def search(self, part: Any) -> Iterator[_Object]:
+        """A search of the gateway's, as the API shows its own: the sources stand in the item, by their URLs alone."""
+        sources = {"sources": [{"type": "url", "url": source.url} for source in part.sources]} if part.sources else {}
+        action = {"type": "search", "query": part.query, **sources}
+        yield {"type": "web_search_call", "status": "failed" if part.failed else "completed", "action": action}
 
 
-_ITEMS: Final[dict[type[Any], Callable[[_Writer, Any], Iterator[_Object]]]] = {Reasoning: _Writer.reasoning, Call: _Writer.call}
+_ITEMS: Final[dict[type[Any], Callable[[_Writer, Any], Iterator[_Object]]]] = {
+    Reasoning: _Writer.reasoning,
+    Call: _Writer.call,
+    Search: _Writer.search,
+}
 
 
-def _restored(call: Call, aliases: Mapping[str, Alias], *, half: bool) -> Call | None:
+def _restored(call: Call, context: Context, *, cut: bool) -> Call | None:
     """The call under the name and in the form that the client knows; None where a cut left too little of it to say."""
-    alias = aliases.get(call.name)
+    alias = context.aliases.get(call.name)
     if alias is None:
         return call
     known = structs.replace(call, name=alias.name, namespace=alias.namespace)
-    if alias.form is call.form:
+    if not wraps(call, context):
         return known
     if (text := unwrapped(call.arguments)) is not None:
         return structs.replace(known, form=Form.CUSTOM, arguments=text)
-    if half:
+    if cut:
         return None
     raise UpstreamError(Code.UPSTREAM_BAD_RESPONSE, "the upstream called a custom tool with arguments that hold no `input`")
 
@@ -160,12 +202,20 @@ def _annotation(citation: Citation, length: int) -> _Object:
 
 
 def _usage(usage: Usage) -> _Object:
-    """The SDK's types demand every number: 0 is the only one that claims nothing."""
+    """Tokens as far as the upstream counted them.
+
+    The SDK's types demand every number, but neither its parser nor any client that was tried minds when details are missing, so what nobody counted
+    is not said to be 0. Without the three totals clients die, and in details that are there Codex demands `cached_tokens`, or it reads no answer.
+    """
     asked, answered = usage.input or 0, usage.output or 0
-    return {
+    written = {} if usage.cache_write is None else {"cache_write_tokens": usage.cache_write}
+    details = {"cached_tokens": usage.cached or 0, **written} if written or usage.cached is not None else None
+    thought = None if usage.reasoning is None else {"reasoning_tokens": usage.reasoning}
+    said = {
         "input_tokens": asked,
-        "input_tokens_details": {"cached_tokens": usage.cached or 0, "cache_write_tokens": usage.cache_write or 0},
+        "input_tokens_details": details,
         "output_tokens": answered,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "output_tokens_details": thought,
         "total_tokens": asked + answered,
     }
+    return {name: value for name, value in said.items() if value is not None}

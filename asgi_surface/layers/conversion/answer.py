@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import anyio
 import msgspec
+from anyio.lowlevel import checkpoint
 
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Sight, Signal
 from asgi_surface.codecs.reading import decode, is_envelope
-from asgi_surface.codings import Corrupt, Decoder, TooLarge, decoder
+from asgi_surface.codings import Corrupt, Decoder, decoder
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.ir import Response
 from asgi_surface.layers.conversion.meaning import answered, in_own_words, said
+from asgi_surface.layers.conversion.stitched import Stitched
 from asgi_surface.layers.conversion.streaming import Folding, Streaming
 from asgi_surface.layers.exchange import ASGIApp, ClientGone, Exchange, Headers, Message, Receive, Scope, Send
 from asgi_surface.lifecycle import Kind
@@ -68,7 +70,11 @@ class Answer:
         self._shape: Shape | None = None
         self._body = bytearray()
         self._patience = anyio.CancelScope()
-        self._stream: Streaming | Folding | None = Streaming(exchange, send, self._refused, secrets) if self._plan.stream else None
+        self._stream: Streaming | Stitched | Folding | None = None
+        if exchange.session is not None:
+            self._stream = Stitched(exchange, send, self._refused)
+        elif self._plan.stream:
+            self._stream = Streaming(exchange, send, self._refused, secrets)
         self._progress = Progress.OPEN
         self._knows_529 = self._plan.downstream_surface == MESSAGES
 
@@ -89,6 +95,8 @@ class Answer:
             raise
 
     async def _run(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
+        if isinstance(self._stream, Stitched):
+            await self._stream.begin()
         try:
             with self._patience:
                 await app(scope, receive, self._take)
@@ -107,9 +115,11 @@ class Answer:
             self._start(message["status"], message.get("headers", ()))
             return
         last = not message.get("more_body", False)
-        data = self._unpacked(message.get("body", b""), last=last)
-        if data:
-            await self._feed(data)
+        for data in self._unpacked(message.get("body", b""), last=last):
+            if data:
+                await self._feed(data)
+            if self._unpack is not None:
+                await checkpoint()  # much may be packed into one message: others get their turn, and a deadline its chance
         if last and self._progress is Progress.OPEN:
             self._progress = Progress.WHOLE
             self._hurry()
@@ -123,26 +133,24 @@ class Answer:
             self._hurry()
         coding = next((value for name, value in self._headers if name == b"content-encoding"), b"")
         try:
-            # A stream is bounded by its events and its text.
-            self._unpack = decoder(coding, None if self._stream else self._plan.limits.response_bytes)
+            # Bounded is what comes out: a stream by its events and its text, a document as it is collected.
+            self._unpack = decoder(coding)
         except KeyError:
             raise _bad("the upstream's answer is encoded in a way that was not asked for") from None
 
     def _hurry(self) -> None:
         self._patience.deadline = anyio.current_time() + _GRACE
 
-    def _unpacked(self, data: bytes, *, last: bool) -> bytes:
+    def _unpacked(self, data: bytes, *, last: bool) -> Iterator[bytes]:
         if self._unpack is None:
-            return data
+            yield data
+            return
         try:
-            out = self._unpack.feed(data)
+            yield from self._unpack.pieces(data)
             if last:
                 self._unpack.eof()
-        except TooLarge:
-            raise _too_large() from None
         except Corrupt:
             raise _bad("the upstream's answer is not what its content-encoding says") from None
-        return out
 
     async def _feed(self, data: bytes) -> None:
         if self._shape is None:
@@ -153,6 +161,8 @@ class Answer:
         data, self._body = bytes(self._body) + data, bytearray()
         if await self._stream.feed(data) and self._progress is Progress.OPEN:
             self._progress = Progress.TOLD
+            if self._stream.failed:
+                self._patience.cancel()  # what more the upstream says is of no use to anybody
             self._hurry()
 
     def _recognise(self, data: bytes) -> None:
@@ -169,7 +179,7 @@ class Answer:
             return
         self._shape = Shape.STREAM
         framing = Framing.JSON_ARRAY if array else Framing.SSE
-        if isinstance(self._stream, Streaming):
+        if isinstance(self._stream, Streaming | Stitched):
             self._stream.framed(framing)
         else:
             self._stream = Folding(self._exchange, self._send, self._refused, framing)
@@ -211,7 +221,7 @@ class Answer:
         if sight.chars > self._plan.limits.output_chars:
             raise _too_large()
         self._exchange.note(sight.signals)
-        if isinstance(self._stream, Streaming):
+        if isinstance(self._stream, Streaming | Stitched):
             await self._stream.tell(self._answered(body))
             return
         body = self._said(body)

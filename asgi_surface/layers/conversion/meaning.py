@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
+from asgi_surface import soundness
 from asgi_surface.assembly import Fold
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Codec, Context
-from asgi_surface.errors import Code, ErrorFacts, RequestError, UpstreamDetail, UpstreamError
+from asgi_surface.errors import ErrorFacts, RequestError, UpstreamDetail, UpstreamError
 from asgi_surface.framing import Framing
-from asgi_surface.ir import Request, Response, Stop
+from asgi_surface.gauge import gauge
+from asgi_surface.ir import Request, Response
 from asgi_surface.layers.exchange import Exchange
 from asgi_surface.members import parse
 from asgi_surface.plans import Convert
@@ -18,6 +22,8 @@ from asgi_surface.refusals import scrub_data
 from asgi_surface.stream import Passage
 from asgi_surface.translation import Translation
 from asgi_surface.verdicts import Verdict
+
+_SAID: Final = frozenset({Verdict.EXACT, Verdict.EMULATED})
 
 
 def reader(exchange: Exchange) -> Codec:
@@ -39,6 +45,7 @@ def passage(exchange: Exchange, blame: Blame, secrets: Sequence[str]) -> Passage
         plan.framing,
         event_bytes=plan.limits.event_bytes,
         output_chars=plan.limits.output_chars,
+        gauge=gauge(plan.limits),
         eof_ends=codec.eof_ends,
         request_id=exchange.request_id,
         scrub=lambda data: scrub_data(data, secrets),
@@ -55,6 +62,7 @@ def translation(exchange: Exchange, blame: Blame, framing: Framing) -> Translati
         downstream=plan.framing,
         event_bytes=plan.limits.event_bytes,
         output_chars=plan.limits.output_chars,
+        gauge=gauge(plan.limits),
         eof_ends=codec.eof_ends,
         blame=blame,
     )
@@ -70,23 +78,30 @@ def fold(exchange: Exchange, blame: Blame, framing: Framing) -> Translation:
         downstream=None,
         event_bytes=plan.limits.event_bytes,
         output_chars=plan.limits.output_chars,
+        gauge=gauge(plan.limits),
         eof_ends=codec.eof_ends,
         blame=blame,
     )
 
 
 def _folded(exchange: Exchange, response: Response) -> bytes:
-    exchange.unsaid = exchange.codec.unsaid(response)
-    return exchange.codec.write(response, context(exchange))
+    said = context(exchange)
+    exchange.unsaid = tuple(sorted(exchange.codec.unsaid(response, said)))
+    return exchange.codec.write(response, said)
 
 
 def answered(exchange: Exchange, body: bytes) -> Response:
-    """A JSON answer, read. Raises `ValueError` when text, calls or end cannot be read, `UpstreamError` when the client may not lose what it holds."""
+    """A JSON answer, read. Raises `ValueError` when text, calls or end cannot be read, `UpstreamError` when it is none."""
     response = reader(exchange).read(body)
-    if response.stop is Stop.ERROR:
-        raise UpstreamError(Code.UPSTREAM_ERROR, "the model broke off with an error")
-    exchange.unsaid = (*unsaid(exchange, response.unread), *exchange.codec.unsaid(response))
+    if (flaw := soundness.flaw(response)) is not None:
+        raise flaw
+    exchange.unsaid = counted(lost(exchange, response.unread), exchange.codec.unsaid(response, context(exchange)))
     return response
+
+
+def counted(*names: Iterable[str]) -> tuple[str, ...]:
+    """What the client did not get, each once."""
+    return tuple(dict.fromkeys(itertools.chain(*names)))
 
 
 def said(exchange: Exchange, body: bytes) -> bytes:
@@ -107,6 +122,7 @@ def context(exchange: Exchange) -> Context:
         model=plan.model,
         request_id=exchange.request_id,
         now=int(time.time()),
+        stream=plan.stream,
     )
 
 
@@ -117,16 +133,10 @@ def _lifted(codec: Codec, body: bytes, *, stream: bool) -> Request:
         return Request(turns=(), stream=stream)
 
 
-def unsaid(exchange: Exchange, names: Sequence[str]) -> tuple[str, ...]:
-    """The constructs of the answer that the client does not get, by name. One that may not be lost makes the answer a failure."""
-    plan = exchange.planned()
-    if plan.upstream_surface == plan.downstream_surface:
-        return tuple(names)
-    rows = reader(exchange).rows
-    refused = [name for name in names if rows[name].verdicts[plan.downstream_surface] is Verdict.REFUSED]
-    if refused:
-        raise UpstreamError(Code.UPSTREAM_BAD_RESPONSE, f"{plan.downstream_surface} cannot say `{refused[0]}` of the upstream's answer")
-    return tuple(names)
+def lost(exchange: Exchange, names: Iterable[str]) -> tuple[str, ...]:
+    """Which of these constructs, that were not read, the client misses: on its own surface all of them, on another what is not said otherwise."""
+    rows, told = reader(exchange).rows, exchange.planned().downstream_surface
+    return tuple(name for name in names if rows[name].verdicts.get(told) not in _SAID)
 
 
 def in_own_words(exchange: Exchange, error: UpstreamError) -> UpstreamError:

@@ -10,10 +10,10 @@ from asgi_surface.assembly import unfold
 from asgi_surface.errors import Code, GatewayError, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.ir import Response
-from asgi_surface.layers.conversion.meaning import Blame, fold, passage, translation, unsaid
+from asgi_surface.layers.conversion.meaning import Blame, context, counted, fold, lost, passage, translation
 from asgi_surface.layers.exchange import Exchange, Send
 
-_TYPES: Final = {Framing.SSE: b"text/event-stream; charset=utf-8", Framing.JSON_ARRAY: b"application/json"}
+TYPES: Final = {Framing.SSE: b"text/event-stream; charset=utf-8", Framing.JSON_ARRAY: b"application/json"}
 _HELD_BYTES: Final = 65_536
 
 
@@ -21,11 +21,11 @@ class Streaming:
     """The client's stream. The head is sent with the first bytes, so an upstream that fails at once still gets its true status."""
 
     def __init__(self, exchange: Exchange, send: Send, refused: Blame, secrets: Sequence[str]) -> None:
-        plan, codec = exchange.planned(), exchange.codec
+        plan = exchange.planned()
         self._exchange = exchange
         self._send = send
         self._refused = refused
-        self._type = _TYPES[plan.framing]
+        self._type = TYPES[plan.framing]
         self._passage = passage(exchange, refused, secrets)
         self.begun = False
         self._held = b""
@@ -34,7 +34,7 @@ class Streaming:
         self._clock = asyncio.get_running_loop().time
         self._sent_at = self._clock()
         self._silence = plan.limits.keepalive_seconds
-        self._keepalive = codec.keepalive
+        self._keepalive = exchange.keepalive
         if self._keepalive and self._silence and plan.framing is Framing.SSE:
             exchange.spawn(self._keep)
 
@@ -49,6 +49,11 @@ class Streaming:
         self._exchange.beats = self._passage.beats
         await self._deliver(out)
         return self._passage.closed
+
+    @property
+    def failed(self) -> bool:
+        """Whether the client has been told an error."""
+        return self._passage.fault is not None
 
     async def eof(self, *, whole: bool) -> None:
         """The upstream's body ended, by its framing or not."""
@@ -69,13 +74,15 @@ class Streaming:
         passage = self._passage
         if not self.begun and passage.opening_fault is not None:
             raise self._refused(passage.opening_fault)
-        if not self.begun and passage.fault is not None and passage.beats == 0:
+        if not self.begun and passage.fault is not None and passage.early:
             raise passage.fault
         if self._waits(len(out)):
             # Comments and pings promise nothing: until the first event an upstream's error still gets its own status.
             self._held += out
         elif out or self._held or passage.closed:
             out, self._held = self._held + out, b""
+            # Told in the stream. What is raised above says more: it has the status that the fault stands for.
+            self._exchange.error = self._exchange.error or passage.fault
             await self._write(out, more=not passage.closed)
 
     def _waits(self, size: int) -> bool:
@@ -109,14 +116,14 @@ class Streaming:
         passage, exchange = self._passage, self._exchange
         passage.cancel()
         exchange.frames, exchange.stop, exchange.usage = passage.frames, passage.stop, passage.usage
-        exchange.unsaid = tuple(dict.fromkeys((*exchange.unsaid, *passage.unread, *exchange.codec.unsaid(passage.held))))
-        if self.begun:
-            # Before that, what is raised says more: it has the status that the fault stands for.
-            exchange.error = exchange.error or passage.fault
+        if passage.fault is None:
+            exchange.unsaid = counted(exchange.unsaid, lost(exchange, passage.unread), exchange.codec.unsaid(passage.held, context(exchange)))
 
 
 class Folding:
     """An upstream's stream for a client that asked for one document. Nothing is sent before the end, so every failure has its own status."""
+
+    failed = False  # it raises
 
     def __init__(self, exchange: Exchange, send: Send, refused: Blame, framing: Framing) -> None:
         self._exchange = exchange
@@ -141,7 +148,7 @@ class Folding:
         if self._fold.fault is not None:
             raise self._fold.fault
         if out:
-            self._exchange.unsaid = (*unsaid(self._exchange, self._fold.unread), *self._exchange.unsaid)
+            self._exchange.unsaid = counted(lost(self._exchange, self._fold.unread), self._exchange.unsaid)
             head = [(b"content-type", b"application/json"), (b"content-length", str(len(out)).encode())]
             await self._send({"type": "http.response.start", "status": 200, "headers": head})
             await self._send({"type": "http.response.body", "body": out, "more_body": False})

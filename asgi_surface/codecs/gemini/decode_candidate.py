@@ -1,0 +1,173 @@
+"""Reads what a stream's chunks say of one candidate. Knows no other candidate, and nothing of chunks else.
+
+Text may come after a finish: the part that words last went into stays open until another begins. Chunks carry whole calls; neighbouring pieces of one
+kind are one part, and a token ends the thought that it stands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+
+from msgspec import Raw, Struct
+
+from asgi_surface import ir
+from asgi_surface.codecs.gemini import partial
+from asgi_surface.codecs.gemini.grounding import sources
+from asgi_surface.codecs.gemini.logprobs import OTHER, tokens
+from asgi_surface.codecs.gemini.read import NULL, Candidate, heard, identified, sealed, stopped, thinks
+from asgi_surface.events import Cited, Closed, Event, Finish, Grew, Logged, Opened, Sealed
+
+
+class _Place(Struct):
+    """A part as Gemini counts them (`partIndex`): the event index of it, -1 when it was skipped, and its text so far."""
+
+    index: int
+    pieces: list[str] = []
+
+
+class _Flat(Struct, frozen=True):
+    """The open part of words."""
+
+    index: int
+    kind: type[ir.Text | ir.Reasoning]
+
+
+class _Growing(Struct, frozen=True):
+    """The open call whose arguments are still coming."""
+
+    index: int
+    arguments: partial.Arguments
+
+
+class CandidateDecoder:
+    """Follows one candidate. `indices` gives the event index of each part; `skip` takes the names of what is not read."""
+
+    def __init__(self, choice: int, indices: Iterator[int], skip: Callable[[list[str]], None]) -> None:
+        self._choice = choice
+        self._indices = indices
+        self._skip = skip
+        self._calls = 0
+        self._places: list[_Place] = []
+        self._flat: _Flat | None = None
+        self._growing: _Growing | None = None
+        self._cited: set[tuple[int, ir.Citation]] = set()
+        self._stop: ir.Stop | None = None
+
+    def feed(self, candidate: Candidate) -> Iterator[Event]:
+        """The events of its piece of a chunk. Raises `ValueError` when words, calls or finish cannot be read."""
+        calls = self._calls
+        for raw in candidate.parts():
+            yield from self._part(raw)
+        yield from self._sources(candidate)
+        yield from self._logprobs(candidate.logprobs_result)
+        self._skip(candidate.traces())
+        said = candidate.stop()
+        yield from self._finish(self._stop if said is None and self._calls > calls else said)  # a call after the finish: it was for calls
+
+    def _finish(self, stop: ir.Stop | None) -> Iterator[Event]:
+        if stop is not None:
+            self._stop = stop
+            yield Finish(stopped(stop, calls=self._calls > 0), choice=self._choice)
+
+    def _part(self, raw: Mapping[str, Raw]) -> Iterator[Event]:
+        call = raw.get("functionCall", NULL)
+        if call != NULL and (self._growing or _grows(call)):
+            yield from self._piece(partial.piece(call), sealed(raw))
+            return
+        said, skipped = heard(raw)
+        self._skip(skipped)
+        for one in said:
+            # A token on text stands before it, and only the text is a part to Gemini.
+            placed, continues = one is said[-1], isinstance(one, ir.Text) or thinks(raw)
+            yield from self._call(one) if isinstance(one, ir.Call) else self._words(one, continues=continues, placed=placed)
+        if skipped and not said:
+            yield from self._close()
+            self._places.append(_Place(-1))
+
+    def _words(self, said: ir.Text | ir.Reasoning, *, continues: bool, placed: bool) -> Iterator[Event]:
+        seal = said.seal if isinstance(said, ir.Reasoning) else None
+        if not said.text and seal is None:
+            return
+        flat = self._flat
+        if flat is None or flat.kind is not type(said) or not continues:
+            yield from self._close()
+            opened = self._open(ir.Text("") if isinstance(said, ir.Text) else ir.Reasoning(""), placed=placed)
+            yield opened
+            flat = self._flat = _Flat(opened.index, type(said))
+        if said.text:
+            self._places[-1].pieces += [said.text] if flat.kind is ir.Text else []
+            yield Grew(flat.index, said.text)
+        if seal is not None:
+            yield Sealed(flat.index, seal)
+            yield from self._close()
+
+    def _call(self, call: ir.Call) -> Iterator[Event]:
+        opened = yield from self._begin(call)
+        yield Grew(opened.index, call.arguments)
+        yield Closed(opened.index)
+
+    def _begin(self, call: ir.Call) -> Generator[Event, None, Opened]:
+        """The call without its arguments."""
+        yield from self._close()
+        named = identified(call, self._calls)
+        self._calls += 1
+        opened = self._open(ir.Call(named.id, named.name, "", minted=named.minted))
+        yield opened
+        if call.seal is not None:
+            yield Sealed(opened.index, call.seal)
+        return opened
+
+    def _piece(self, piece: partial.Piece, seal: ir.Seal | None) -> Iterator[Event]:
+        if self._growing is None:
+            opened = yield from self._begin(ir.Call(piece.id, piece.name, "", seal=seal, minted=not piece.id))
+            self._growing = _Growing(opened.index, partial.Arguments())
+        index, arguments = self._growing.index, self._growing.arguments
+        arguments.add(piece)
+        if not piece.will_continue:
+            self._growing = None
+            yield Grew(index, arguments.text())
+            yield Closed(index)
+
+    def _open(self, part: ir.Text | ir.Reasoning | ir.Call, *, placed: bool = True) -> Opened:
+        index = next(self._indices)
+        if placed:
+            self._places.append(_Place(index))
+        return Opened(index, part, self._choice)
+
+    def _close(self) -> Iterator[Event]:
+        if self._flat is not None:
+            yield Closed(self._flat.index)
+            self._flat = None
+
+    def _sources(self, candidate: Candidate) -> Iterator[Event]:
+        """Sources of the open text. Gemini gives them late, counts over all that was said, and may say them again."""
+        if not (candidate.grounding_metadata or candidate.citation_metadata):
+            return
+        found, unread = sources(candidate.grounding_metadata, candidate.citation_metadata, ["".join(place.pieces) for place in self._places])
+        self._skip(unread)
+        for name, place, citation in found:
+            yield from self._cite(name, self._places[place].index, citation)
+
+    def _cite(self, name: str, index: int, citation: ir.Citation) -> Iterator[Event]:
+        if (index, citation) in self._cited:
+            return
+        if self._flat is None or self._flat.index != index:
+            self._skip([name])
+            return
+        self._cited.add((index, citation))
+        yield Cited(index, citation)
+
+    def _logprobs(self, result: Raw) -> Iterator[Event]:
+        logprobs, unread = tokens(result)
+        self._skip(unread)
+        if logprobs is None:
+            return
+        if self._flat is None or self._flat.kind is not ir.Text:
+            self._skip([OTHER])
+        else:
+            yield Logged(self._flat.index, logprobs)
+
+
+def _grows(call: Raw) -> bool:
+    piece = partial.piece(call)
+    return bool(piece.will_continue or piece.partial_args) and bool(piece.name)

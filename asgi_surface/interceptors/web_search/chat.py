@@ -1,0 +1,56 @@
+"""Chat Completions: a search asked for by `web_search_options`, or by a tool of that type as some servers have it. Nothing of one is in a history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from asgi_surface.interceptors.web_search import openai
+from asgi_surface.interceptors.web_search.words import DESCRIPTION, SCHEMA, Object, Wish, Words, elements, fields, hosted, packed, replaced, turns
+from asgi_surface.members import Members
+from asgi_surface.residents import Finding
+
+_NULL: Final = b"null"
+_KEPT: Final = ("role", "content", "refusal", "reasoning_content")
+
+
+def _wish(members: Members) -> Wish | None:
+    asked = hosted(members) or bytes(members.get("web_search_options", _NULL)) != _NULL
+    return Wish() if asked else None
+
+
+def _names(members: Members) -> Collection[str]:
+    tools = [(tool.get("function") or tool.get("custom") or {}).get("name") for tool in map(fields, elements(members.get("tools")))]
+    return {name for name in (*tools, *(fields(raw).get("name") for raw in elements(members.get("functions")))) if name}
+
+
+def _named(name: str) -> Object:
+    return {"type": "function", "function": {"name": name}}
+
+
+_CHOOSING: Final = openai.Choosing(_named, lambda choice: choice.setdefault("allowed_tools", {}))
+
+
+def _offered(members: Members, name: str) -> Members:
+    function = {"type": "function", "function": {"name": name, "description": DESCRIPTION, "parameters": SCHEMA}}
+    return _CHOOSING.retold(openai.offered(replaced(members, web_search_options=None), function), name)
+
+
+def _continued(members: Members, answer: bytes, findings: Sequence[Finding], pairs: bool, _native: bool) -> Members:
+    message = fields(answer)["choices"][0]["message"]
+    said = {name: message[name] for name in _KEPT if message.get(name) is not None} | {"content": message["content"]}
+    added: list[Object] = []
+    for calls, given in turns(message["tool_calls"], bool, findings, pairs=pairs):
+        added += [said | {"tool_calls": calls}, *({"role": "tool", "tool_call_id": call["id"], "content": finding.told} for call, finding in given)]
+        said = {"role": "assistant", "content": None}
+    return replaced(members, messages=packed([*elements(members.get("messages")), *added]))
+
+
+WORDS: Final = Words(
+    wish=_wish,
+    names=_names,
+    offered=_offered,
+    relaxed=_CHOOSING.relaxed,
+    replayed=lambda members, _ours: members,
+    continued=_continued,
+)

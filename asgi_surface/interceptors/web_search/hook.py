@@ -1,0 +1,197 @@
+"""The interceptor: which requests are redirected, the hook around one of them, and its session of searches.
+
+Knows no surface: what each of them says stands in its row of `SURFACES`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from asgi_surface.catalog import Catalog
+from asgi_surface.codecs import CODECS
+from asgi_surface.errors import Code, RequestError
+from asgi_surface.interception import Interceptor
+from asgi_surface.interceptors.web_search import chat, gemini, messages, responses
+from asgi_surface.interceptors.web_search.backend import Backend, Hit, SearchFailed
+from asgi_surface.interceptors.web_search.words import Wish, Words, told
+from asgi_surface.ir import Citation
+from asgi_surface.members import Members
+from asgi_surface.plans import RequestPlan
+from asgi_surface.residents import FAILED, NO_MORE, Finding, Resident, Session
+from asgi_surface.searching import SearchSettings
+from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, Feature, Operation, Surface
+
+_LOG: Final = logging.getLogger("asgi_surface")
+
+NAME: Final = "web_search"
+
+SURFACES: Final[Mapping[Surface, Words]] = {CHAT: chat.WORDS, RESPONSES: responses.WORDS, MESSAGES: messages.WORDS, GEMINI: gemini.WORDS}
+"""The client surfaces on which a search can be asked for."""
+
+_SINGLE: Final = frozenset({Feature.MULTIPLE_CHOICES, Feature.BACKGROUND})
+_NO_QUERY: Final = Finding((), "The search failed: the call holds no query.", failed=True)
+
+
+class WebSearch(Resident):
+    """Runs the hosted searches of clients whose model's provider has none, or of the routes that the settings name."""
+
+    name = NAME
+
+    def __init__(self, catalog: Catalog, settings: SearchSettings, environ: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.backend = Backend(settings, environ)
+        self._redirected = frozenset(_redirected(catalog, settings))
+        self._parallel = frozenset(_declaring(catalog, Feature.PARALLEL_TOOLS))
+
+    def visit(self) -> Interceptor:
+        """The hook around one request."""
+        return _Visit(self)
+
+    def redirects(self, surface: Surface, route_id: str) -> bool:
+        """Whether hosted searches of a surface's clients are run here when this route serves."""
+        return (surface, route_id) in self._redirected
+
+    def pairs(self, plan: RequestPlan) -> bool:
+        """Whether the planned binding may be sent parallel calls only one by one."""
+        return (plan.upstream_surface, plan.route_id) not in self._parallel
+
+
+def _declaring(catalog: Catalog, feature: Feature) -> Iterator[tuple[Surface, str]]:
+    for route in catalog.routes.values():
+        yield from ((binding.surface, route.route_id) for binding in route.bindings if feature in binding.features)
+
+
+def _redirected(catalog: Catalog, settings: SearchSettings) -> Iterator[tuple[Surface, str]]:
+    """Where some binding can call a function, and the one that would serve natively runs no hosted tools, or the settings say so."""
+    hosting, calling = set(_declaring(catalog, Feature.HOSTED_TOOLS)), {route for _, route in _declaring(catalog, Feature.TOOLS)}
+    for surface in SURFACES:
+        for route_id in calling:
+            if route_id in settings.routes or (surface, route_id) not in hosting:
+                yield surface, route_id
+
+
+class _Visit(Interceptor):
+    """One request. `applies` is asked for each route, and `request` right after it for the same one; the last is the route that serves."""
+
+    name = NAME
+
+    def __init__(self, search: WebSearch) -> None:
+        self._search = search
+        self._surface, self._words = CHAT, chat.WORDS
+        self._redirects = False
+        self._offer = _Offer(chat.WORDS, {}, "", Wish())
+
+    def applies(self, surface: Surface, route_id: str, members: Members) -> bool:
+        """Where a hosted search is to be redirected, or the history tells of one of the gateway's."""
+        words = SURFACES.get(surface)
+        if words is None:
+            return False
+        self._surface, self._words = surface, words
+        self._redirects = words.wish(members) is not None and self._search.redirects(surface, route_id)
+        return self._redirects or words.replayed(members, False) is not members
+
+    def request(self, members: Members) -> Members:
+        """The members with the function in the hosted tool's place."""
+        words = self._words
+        members = words.replayed(members, self._redirects)
+        wish = words.wish(members) if self._redirects else None
+        if wish is None:
+            self._offer = _Offer(words, members, "", Wish())
+            return members
+        self._check(members)
+        name = _unique(words.names(members))
+        members = words.offered(members, name)
+        self._offer = _Offer(words, members, name, wish)
+        return members
+
+    def _check(self, members: Members) -> None:
+        """Raises `RequestError` for an answer that cannot be stitched from rounds."""
+        for demand in CODECS[self._surface].needs(members, False).demands:
+            if demand.feature in _SINGLE:
+                text = f"a search that the gateway runs takes no `{demand.feature}` beside it"
+                raise RequestError(Code.UNSUPPORTED_REQUEST, text, pointer=demand.pointer)
+
+    def open(self, plan: RequestPlan) -> Session:
+        """The session; one without a tool where no answer is asked for, or none of a search."""
+        return _Searches(self._search, self._offer, plan)
+
+
+class _Offer(Struct, frozen=True):
+    """What the model was offered: the members as they go on, the function's name ("": none), and what the client asked of its tool."""
+
+    words: Words
+    members: Members
+    tool: str
+    wish: Wish
+
+
+def _unique(names: Collection[str]) -> str:
+    """The function's name: a client's own may have the same."""
+    name, number = NAME, 1
+    while name in names:
+        number += 1
+        name = f"{NAME}_{number}"
+    return name
+
+
+class _Searches(Session):
+    """The searches of one request."""
+
+    def __init__(self, search: WebSearch, offer: _Offer, plan: RequestPlan) -> None:
+        self.tool = offer.tool if plan.operation is Operation.GENERATE else ""
+        self.rounds = search.settings.rounds
+        self._backend = search.backend
+        self._most = search.settings.max_results
+        self._pairs = search.pairs(plan)
+        self._words = offer.words
+        self._wish = offer.wish
+        self._members = offer.members
+        self._left = offer.wish.uses
+
+    async def search(self, query: str) -> Finding:
+        """One search, filtered as the client asked. Any failure is told to the model as one."""
+        if self._left == 0:
+            return NO_MORE
+        if not query:
+            return _NO_QUERY
+        if self._left is not None:
+            self._left -= 1
+        try:
+            hits = await self._backend.find(query)
+        except SearchFailed as failed:
+            _LOG.warning("a web search failed: %s", failed)
+            return FAILED
+        kept = [hit for hit in hits if self._wanted(hit)][: self._most]
+        sources = [(Citation(hit.url, hit.title), hit.excerpt) for hit in kept]
+        return Finding(tuple(source for source, _ in sources), told(query, sources))
+
+    def _wanted(self, hit: Hit) -> bool:
+        allowed, blocked = self._wish.allowed, self._wish.blocked
+        return (not allowed or _within(hit.url, allowed)) and not _within(hit.url, blocked)
+
+    def next(self, turn: bytes, findings: Sequence[Finding], *, native: bool, last: bool) -> Members:
+        """The members of the next request. No call is forced a second time, and none is possible when no search is left."""
+        words = self._words
+        members = words.continued(self._members, turn, findings, self._pairs, native)
+        self._members = words.relaxed(members, self.tool, last or self._left == 0)
+        return self._members
+
+
+def _within(url: str, domains: Sequence[str]) -> bool:
+    """Whether a URL is of one of the domains, which may name a path, and mean all that is below them."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    host = (parts.hostname or "").removeprefix("www.")
+    for domain in domains:
+        name, slash, path = domain.lower().partition("://")[2].partition("/") if "://" in domain else domain.lower().partition("/")
+        name = name.removeprefix("*.").removeprefix("www.")
+        if (host == name or host.endswith("." + name)) and parts.path.lower().startswith(slash + path):
+            return True
+    return False

@@ -1,0 +1,116 @@
+"""Responses: the tool types `web_search…`, and the `web_search_call` items that the gateway wrote into earlier answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from msgspec import Raw
+
+from asgi_surface.codecs.responses.searches import own
+from asgi_surface.interceptors.web_search import openai
+from asgi_surface.interceptors.web_search.words import (
+    DESCRIPTION,
+    SCHEMA,
+    Object,
+    Wish,
+    Words,
+    count,
+    elements,
+    fields,
+    hosted,
+    packed,
+    remembered,
+    replaced,
+    strings,
+    turns,
+)
+from asgi_surface.ir import Citation
+from asgi_surface.members import Members
+from asgi_surface.residents import Finding
+
+_CALL: Final = "web_search_call"
+_OWN: Final = ("function", "custom", "namespace")
+# Marks of the provider on what it returned: an id of the gateway's is none, and `status` says nothing.
+_MARKS: Final = ("id", "status")
+
+
+def _wish(members: Members) -> Wish | None:
+    tools = hosted(members)
+    if not tools:
+        return None
+    filters = tools[0].get("filters")
+    allowed, blocked = (strings(filters.get(name)) if isinstance(filters, dict) else () for name in ("allowed_domains", "blocked_domains"))
+    return Wish(uses=count(_decoded(members.get("max_tool_calls"))), allowed=allowed, blocked=blocked)
+
+
+def _decoded(raw: Raw | None) -> object:
+    return fields(b'{"it":%b}' % bytes(raw)).get("it") if raw is not None else None
+
+
+def _names(members: Members) -> Collection[str]:
+    return {tool["name"] for tool in map(fields, elements(members.get("tools"))) if tool.get("name")}
+
+
+def _named(name: str) -> Object:
+    return {"type": "function", "name": name}
+
+
+_CHOOSING: Final = openai.Choosing(_named, lambda choice: choice)
+
+
+def _offered(members: Members, name: str) -> Members:
+    """`include` asks for what is told anyway, and `max_tool_calls` bounds the gateway's searches, unless the provider runs other tools."""
+    function = {"type": "function", "name": name, "description": DESCRIPTION, "parameters": SCHEMA, "strict": False}
+    include = [name for name in elements(members.get("include")) if not str(bytes(name), "utf-8", "replace").startswith(f'"{_CALL}.')]
+    members = _CHOOSING.retold(openai.offered(members, function), name)
+    if "include" in members:
+        members = replaced(members, include=packed(include) if include else None)
+    others = any(tool.get("type") not in _OWN for tool in map(fields, elements(members.get("tools"))))
+    return members if others else replaced(members, max_tool_calls=None)
+
+
+def _replayed(members: Members, ours: bool) -> Members:
+    """Codex sends its items back without their ids."""
+    if f'"{_CALL}"'.encode() not in bytes(members.get("input", b"")):
+        return members
+    items = elements(members.get("input"))
+    told = [_told(raw, ours=ours) for raw in items]
+    return replaced(members, input=packed(told)) if told != items else members
+
+
+def _told(raw: Raw, *, ours: bool) -> Raw:
+    item = fields(raw)
+    if not (own(item) or (ours and item.get("type") == _CALL and not item.get("id"))):
+        return raw
+    action = item.get("action")
+    search = action if isinstance(action, dict) else {}
+    sources = [Citation(one["url"]) for one in search.get("sources") or () if isinstance(one, dict) and isinstance(one.get("url"), str)]
+    text = remembered(str(search.get("query") or ""), sources, failed=item.get("status") == "failed")
+    return packed({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]})
+
+
+def _continued(members: Members, answer: bytes, findings: Sequence[Finding], pairs: bool, native: bool) -> Members:
+    output = [{name: value for name, value in item.items() if name not in _MARKS} for item in fields(answer)["output"]]
+    # The provider itself takes reasoning back by its id or by its seal, and has stored none of it.
+    said = [item for item in output if not (native and item["type"] == "reasoning" and "encrypted_content" not in item)]
+    items: list[Object] = []
+    for piece, given in turns(said, lambda item: item["type"] == "function_call", findings, pairs=pairs):
+        items += [*piece, *({"type": "function_call_output", "call_id": call["call_id"], "output": finding.told} for call, finding in given)]
+    return replaced(members, input=packed([*_conversation(members), *items]))
+
+
+def _conversation(members: Members) -> list[Raw]:
+    """`input` as items: a text is a message of the user's."""
+    raw = members.get("input", Raw(b"[]"))
+    return elements(raw) if bytes(raw).startswith(b"[") else [packed({"type": "message", "role": "user", "content": raw})]
+
+
+WORDS: Final = Words(
+    wish=_wish,
+    names=_names,
+    offered=_offered,
+    relaxed=_CHOOSING.relaxed,
+    replayed=_replayed,
+    continued=_continued,
+)
