@@ -1,4 +1,4 @@
-"""The command line: look at a route file, see what would become of a request, serve, make a key.
+"""The command line: look at a route file, see what would become of a request, probe its upstreams, serve, make a key.
 
 Only reads arguments, calls the library and prints: answers on standard output, what went wrong with a file on standard error. Decides nothing.
 """
@@ -6,8 +6,10 @@ Only reads arguments, calls the library and prints: answers on standard output, 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import json
+import os
 import secrets
 import sys
 from collections import Counter
@@ -29,15 +31,17 @@ from asgi_surface.server import serve
 from asgi_surface.surfaces import ZED, Operation, Surface
 from asgi_surface.upstream.embedded import EMBEDDED
 from asgi_surface.verdicts import Verdict
+from asgi_surface.verify import SECONDS, verify
 from asgi_surface.version import __version__
 
 _FINE: Final = 0
 _BAD_FILE: Final = 1
+_FALSE: Final = 1
 _REJECTED: Final = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0 fine, 1 a bad route file, 3 a rejected request. SystemExit(2) for wrong arguments."""
+    """Run one command and return its exit status: 0 fine, 1 a bad or untrue route file, 3 a rejected request. SystemExit(2) for wrong arguments."""
     arguments = _parser().parse_args(argv)
     status: int = arguments.run(arguments)
     return status
@@ -65,6 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     fidelity.add_argument("--verdicts", nargs="?", const=True, choices=list(CODECS), metavar="SURFACE", help=each)
     fidelity.add_argument("--count", action="store_true", help="how many constructs become what, for every pair of surfaces")
     matrix.set_defaults(run=_matrix)
+
+    probe = commands.add_parser("verify", parents=[file], help="ask each binding, with small requests, whether it does what the file says")
+    probe.add_argument("--route", metavar="ROUTE", help="only this route")
+    probe.add_argument("--model", help="the model to ask for, where a route serves any")
+    probe.add_argument("--timeout", type=float, default=SECONDS, metavar="SECONDS", help="for each request (default: %(default)s)")
+    probe.set_defaults(run=_verify, wrong=probe.error)
 
     server = commands.add_parser("serve", parents=[file], help="run the gateway")
     server.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -161,6 +171,23 @@ def _print_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    catalog = _catalog(arguments)
+    if catalog is None:
+        return _BAD_FILE
+    if arguments.route not in {None, *catalog.routes}:
+        arguments.wrong(f"the file has no route {arguments.route!r}")
+    return asyncio.run(_verified(catalog, arguments))
+
+
+async def _verified(catalog: Catalog, arguments: argparse.Namespace) -> int:
+    status = _FINE
+    async for line in verify(catalog, os.environ, route=arguments.route, model=arguments.model, seconds=arguments.timeout):
+        print(line.text, flush=True)
+        status = _FALSE if line.bad else status
+    return status
 
 
 def _serve(arguments: argparse.Namespace) -> int:

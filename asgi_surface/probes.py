@@ -101,7 +101,7 @@ _PASSING: Final = frozenset(
     }
 )
 _HOLDS: Final = Finding(Verdict.HOLDS)
-_TOKENS: Final = Raw(b"256")
+_TOKENS: Final = Raw(b"128")
 _THOUGHTS: Final = Raw(b"4096")  # room for a model that thinks before it answers
 
 
@@ -168,9 +168,7 @@ def _tools(cue: str) -> Probe:
 
 def _parallel(cue: str) -> Probe:
     asked = cue + "What are the time and the weather in Paris? Call both tools at once."
-    request = _said(
-        asked, tools=(_TIME, _WEATHER), choice=ir.Choice(ir.Pick.REQUIRED), max_tokens=_THOUGHTS, settings={"parallel": True}
-    )
+    request = _said(asked, tools=(_TIME, _WEATHER), choice=ir.Choice(ir.Pick.REQUIRED), max_tokens=_THOUGHTS, settings={"parallel": True})
     calls = len(_calls((yield from _forced(request))))
     if calls > 1:
         return _HOLDS

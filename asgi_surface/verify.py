@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -136,31 +136,38 @@ def _within(limits: Limits, seconds: float) -> Limits:
 async def _features(asker: _Asker) -> AsyncIterator[Line]:
     """A line for each feature, and what the route file should say."""
     first = await asker.ask(text())
-    yield _line("text", first)
-    declared = [feature for feature in Feature if feature in asker.declared]
-    if first.verdict is not Verdict.HOLDS:
-        for feature in declared:
-            yield Line(f"  {feature:<24}{Verdict.OPEN}: there is no text answer")
-        return
+    lines, declared, more = _begun(first, asker)
+    for line in lines:
+        yield line
     found: dict[Feature, Finding] = {}
     for feature in declared:
         found[feature] = await asker.ask(PROBES[feature](asker.cue(feature)))
         yield _line(feature, found[feature])
-    if wrong := {feature for feature, finding in found.items() if finding.verdict is Verdict.FALSE}:
-        yield Line(f"  features = [{', '.join(_true(declared, wrong))}]")
-    for feature in asker.undeclared():
+    for line in _corrected(found):
+        yield line
+    for feature in more:
         if (await asker.ask(PROBES[feature](asker.cue(feature)))).verdict is Verdict.HOLDS:
             yield Line(f'  could also declare "{feature}"')
 
 
-def _line(name: str, finding: Finding) -> Line:
-    bad = finding.verdict is Verdict.FALSE or (name == "text" and finding.verdict is Verdict.OPEN)
-    return Line(f"  {name:<24}{finding}", bad)
+def _begun(first: Finding, asker: _Asker) -> tuple[list[Line], Sequence[Feature], Sequence[Feature]]:
+    """What is told of the first answer, and the features to ask for, declared and not. Without an answer none is asked for."""
+    line = Line(f"  {'text':<24}{first}", first.verdict is not Verdict.HOLDS)
+    if line.bad:
+        return [line, *(_line(feature, Finding(Verdict.OPEN, "there is no text answer")) for feature in asker.declared)], (), ()
+    return [line], asker.declared, asker.undeclared()
 
 
-def _true(declared: Collection[Feature], wrong: Collection[Feature]) -> Iterator[str]:
-    """The features that are left, without those that mean nothing without one that is gone."""
-    yield from (f'"{feature}"' for feature in declared if feature not in wrong and IMPLIES.get(feature) not in wrong)
+def _line(feature: Feature, finding: Finding) -> Line:
+    return Line(f"  {feature:<24}{finding}", finding.verdict is Verdict.FALSE)
+
+
+def _corrected(found: Mapping[Feature, Finding]) -> Iterator[Line]:
+    """The declaration that would be true, where the file's is not: without what does not hold, and what means nothing without that."""
+    wrong = {feature for feature, finding in found.items() if finding.verdict is Verdict.FALSE}
+    if wrong:
+        true = (f'"{feature}"' for feature in found if feature not in wrong and IMPLIES.get(feature) not in wrong)
+        yield Line(f"  features = [{', '.join(true)}]")
 
 
 class _Asker:
@@ -174,7 +181,7 @@ class _Asker:
         self._head = _Head(self._upstreams)
         self._outcomes: list[Outcome] = []
         self._gateway = Gateway(catalog=narrowed.catalog, upstream=self._head, record=self._outcomes.append)
-        self.declared = narrowed.declared
+        self.declared = [feature for feature in Feature if feature in narrowed.declared]
 
     async def aclose(self) -> None:
         """Closes what the requests opened."""
@@ -187,7 +194,7 @@ class _Asker:
 
     def undeclared(self) -> list[Feature]:
         """The features that are cheap to look for and not declared."""
-        return [feature for feature in _CHEAP if feature in self._binding.features - self.declared]
+        return [feature for feature in _CHEAP if feature in self._binding.features and feature not in self.declared]
 
     async def ask(self, probe: Probe) -> Finding:
         """Runs a probe to its finding."""
