@@ -45,15 +45,12 @@ _NOUNS: Final[dict[type[object], str]] = {
 
 
 class Unbuilt(Struct, frozen=True):
-    """Values of a key whose issue has not come: all but those in `but`, which say what happens anyway; or, with `only`, just those."""
+    """A key whose issue has not come: every value but those in `but`, which say what happens anyway."""
 
     but: tuple[object, ...] = ()
-    only: tuple[object, ...] | None = None
 
     def refuses(self, value: object) -> bool:
         """Whether the value asks for what is not built."""
-        if self.only is not None:
-            return value in self.only
         return value not in self.but
 
 
@@ -128,8 +125,6 @@ def _syntax(error: ValueError, prefix: str) -> Problem:
 def _blank(node: inspect.Type) -> object:
     """What stands for a refused value; UNSET where the field's default has to do."""
     match node:
-        case inspect.UnionType():
-            return _blank(node.types[0])
         case inspect.StrType():
             return ""
         case inspect.VarTupleType():
@@ -153,9 +148,6 @@ class _Reader:
         self.problems.append(Problem(place.path, message, suggestion))
 
     def value(self, node: Any, value: Any, place: Place) -> object:
-        row = self.rules.unbuilt.get(place.shape)
-        if row and self.unbuilt(row, value, place):
-            return _blank(node)
         return _READERS[type(node)](self, node, value, place)
 
     def unbuilt(self, row: Unbuilt, value: object, place: Place) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec import Raw
 
 from asgi_surface.catalog import build
-from asgi_surface.contracts import CHARS, ITEMS, MIB
+from asgi_surface.contracts import CHARS, CONTRACTS, ITEMS, MIB
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.planner import plan
 
@@ -231,3 +232,15 @@ def test_bodies_of_eight_megabytes(gateway, upstream, ask, over):
     door = gateway(app := upstream([whole]), CHAT, route=CONTRACT)
     reply = ask(door, "/v1/responses", asked + b" " * (8 * MIB - len(asked) + over))
     assert (reply.status, len(app.calls)) == ((413, 0) if over else (200, 1))
+
+
+@pytest.mark.parametrize(("value", "good"), [(b"true", True), (b"null", True), (b"1", False), (b'"true"', False)])
+def test_the_contract_judges_a_stream_flag_by_itself_too(value, good):
+    members = {"model": Raw(b'"m"'), "input": Raw(b'"hi"'), "stream": Raw(value)}
+    check = CONTRACTS["responses-bounded-text"].check
+    if good:
+        check(members)
+        return
+    with pytest.raises(RequestError) as caught:
+        check(members)
+    assert (caught.value.code, caught.value.pointer) == (Code.UNSUPPORTED_REQUEST, "/stream")

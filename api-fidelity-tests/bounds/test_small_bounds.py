@@ -50,6 +50,8 @@ def test_without_the_planning_layer_there_is_nothing_to_send():
     for asked in (exchange.planned, exchange.drafted):
         with pytest.raises(RuntimeError, match="Planning"):
             asked()
+    with pytest.raises(RuntimeError, match="no resident"):
+        exchange.opened()
 
 
 ENVELOPES = [
