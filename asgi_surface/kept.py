@@ -1,6 +1,6 @@
 """What a converted stream remembers of its answer: why each of its answers stopped, which parts are open, and what `soundness` and `losses` ask.
 
-Of words it keeps only the calls' arguments. Pure; knows no wire.
+Of words it keeps the calls' arguments, and of reasoning the first piece: that there is some. Pure; knows no wire.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Kept:
         self.stops: dict[int, Stop | None] = {}
         self._parts: dict[int, Said] = {}
         self._arguments: dict[int, list[str]] = {}
+        self._words: dict[int, str] = {}
         self._logprobs: dict[int, Raw] = {}
         self._sequence: str | None = None
         self._tier: str | None = None
@@ -58,6 +59,8 @@ class Kept:
     def _grew(self, event: Grew) -> None:
         if event.index in self._arguments:
             self._arguments[event.index].append(event.text)
+        elif event.text and isinstance(self._parts[event.index], Reasoning):
+            self._words.setdefault(event.index, event.text)
 
     def _sealed(self, event: Sealed) -> None:
         self._parts[event.index] = structs.replace(self._parts[event.index], seal=event.seal)
@@ -105,7 +108,9 @@ class Kept:
         return Alternative(parts=parts, stop=Stop.OTHER if stop is None else stop, logprobs=self._logprobs.get(choice))
 
     def _said(self, index: int, part: Said) -> Said:
-        return structs.replace(part, arguments="".join(self._arguments[index])) if isinstance(part, Call) else part
+        if isinstance(part, Call):
+            return structs.replace(part, arguments="".join(self._arguments[index]))
+        return structs.replace(part, text=self._words[index]) if index in self._words and isinstance(part, Reasoning) else part
 
     def ending(self, usage: Usage | None, *, several: bool) -> Ending:
         """How it ended, once it has `finished`; with the reasons of `several` answers, or of the first."""

@@ -102,7 +102,8 @@ _PASSING: Final = frozenset(
 )
 _HOLDS: Final = Finding(Verdict.HOLDS)
 _TOKENS: Final = Raw(b"128")
-_THOUGHTS: Final = Raw(b"4096")  # room for a model that thinks before it answers
+_MORE: Final = Raw(b"1024")  # room for a model that always thinks before it answers
+_MOST: Final = Raw(b"4096")  # and for one that was asked to
 
 
 def _false(why: str) -> Finding:
@@ -138,47 +139,60 @@ def _streaming(_cue: str) -> Probe:
     return _HOLDS if answer.streamed else _false("the upstream does not stream")
 
 
+def _missing(response: ir.Response, why: str) -> Finding:
+    """What it says that something did not come: nothing where the model was cut off before it said anything else (JSON is what it was to say)."""
+    cut = response.stop is ir.Stop.LENGTH and _words(response)[:1] in {"", "{"}
+    return _open("the answer was cut off") if cut else _false(why)
+
+
+def _words(response: ir.Response) -> str:
+    return "".join(part.text for part in response.parts if isinstance(part, ir.Text)).strip()
+
+
 _SCHEMA: Final = Raw(b'{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}')
 _TIME: Final = ir.Tool("get_time", "The time in a city", _SCHEMA)
 _WEATHER: Final = ir.Tool("get_weather", "The weather in a city", _SCHEMA)
 _AUTO: Final = ir.Choice(ir.Pick.AUTO)
 
 
-def _calls(answer: Answer, form: ir.Form = ir.Form.FUNCTION) -> list[ir.Call]:
-    return [part for part in answer.response().parts if isinstance(part, ir.Call) and part.form is form]
+def _calls(response: ir.Response, form: ir.Form = ir.Form.FUNCTION) -> list[ir.Call]:
+    return [part for part in response.parts if isinstance(part, ir.Call) and part.form is form]
 
 
-def _forced(request: ir.Request) -> Generator[Ask, Answer, Answer]:
+def _forced(request: ir.Request) -> Generator[Ask, Answer, ir.Response]:
     """The answer to a request that forces a call; where that is refused, as models that always think do, to one that leaves it to the model."""
     try:
-        return (yield Ask(request=request))
+        return (yield Ask(request=request)).response()
     except Refused as refused:
         if refused.finding.verdict is Verdict.OPEN:
             raise
-        return (yield Ask(request=structs.replace(request, choice=_AUTO)))
+        return (yield Ask(request=structs.replace(request, choice=_AUTO))).response()
 
 
 def _tools(cue: str) -> Probe:
     choice = ir.Choice(ir.Pick.REQUIRED, (_TIME.name,))
-    calls = _calls((yield from _forced(_said(cue + "What time is it in Paris? Use the tool.", tools=(_TIME,), choice=choice, max_tokens=_THOUGHTS))))
+    response = yield from _forced(_said(cue + "What time is it in Paris? Use the tool.", tools=(_TIME,), choice=choice, max_tokens=_MORE))
+    calls = _calls(response)
     if not calls:
-        return _false("no call came")
-    return _HOLDS if all(call.name == _TIME.name and whole(call) for call in calls) else _false("the call cannot be read")
+        return _missing(response, "no call came")
+    return _HOLDS if all(call.name == _TIME.name and whole(call) for call in calls) else _missing(response, "the call cannot be read")
 
 
 def _parallel(cue: str) -> Probe:
     asked = cue + "What are the time and the weather in Paris? Call both tools at once."
-    request = _said(asked, tools=(_TIME, _WEATHER), choice=ir.Choice(ir.Pick.REQUIRED), max_tokens=_THOUGHTS, settings={"parallel": True})
-    calls = len(_calls((yield from _forced(request))))
+    request = _said(asked, tools=(_TIME, _WEATHER), choice=ir.Choice(ir.Pick.REQUIRED), max_tokens=_MORE, settings={"parallel": True})
+    response = yield from _forced(request)
+    calls = len(_calls(response))
     if calls > 1:
         return _HOLDS
-    return _open("the model made one call only") if calls else _false("no call came")
+    return _open("the model made one call only") if calls else _missing(response, "no call came")
 
 
 def _custom(_cue: str) -> Probe:
     tool = ir.Tool("run_shell", "Runs a command", form=ir.Form.CUSTOM)
-    request = _said("List the files here with the tool.", tools=(tool,), choice=ir.Choice(ir.Pick.REQUIRED, (tool.name,)), max_tokens=_THOUGHTS)
-    return _HOLDS if _calls((yield from _forced(request)), ir.Form.CUSTOM) else _false("no custom call came")
+    request = _said("List the files here with the tool.", tools=(tool,), choice=ir.Choice(ir.Pick.REQUIRED, (tool.name,)), max_tokens=_MORE)
+    response = yield from _forced(request)
+    return _HOLDS if _calls(response, ir.Form.CUSTOM) else _missing(response, "no custom call came")
 
 
 # All reasoning models take this effort; some no lower one.
@@ -187,15 +201,15 @@ _PUZZLE: Final = "How many of the numbers from 1 to 60 are divisible by 3 or by 
 
 
 def _reasoning(cue: str) -> Probe:
-    response = (yield Ask(request=_said(cue + _PUZZLE, effort=_THINKING, max_tokens=_THOUGHTS))).response()
+    response = (yield Ask(request=_said(cue + _PUZZLE, effort=_THINKING, max_tokens=_MOST))).response()
     thought = any(isinstance(part, ir.Reasoning) for part in response.parts) or bool(response.usage and response.usage.reasoning)
     return _HOLDS if thought else _false("no reasoning in answer or usage")
 
 
 def _sealed(_cue: str) -> Probe:
-    response = (yield Ask(request=_said(_PUZZLE, effort=_THINKING, max_tokens=_THOUGHTS, wants_seals=True))).response()
+    response = (yield Ask(request=_said(_PUZZLE, effort=_THINKING, max_tokens=_MOST, wants_seals=True))).response()
     seals = [part.seal for part in response.parts if isinstance(part, ir.Reasoning | ir.Call) and part.seal]
-    return _HOLDS if seals else _false("no sealed reasoning came")
+    return _HOLDS if seals else _missing(response, "no sealed reasoning came")
 
 
 _FORM: Final = Raw(
@@ -205,13 +219,12 @@ _FORM: Final = Raw(
 
 def _structured(_cue: str) -> Probe:
     # The words do not ask for JSON: only a schema that is enforced brings it.
-    request = _said("Is water wet?", format=ir.Format(_FORM, name="answer", strict=True), max_tokens=_THOUGHTS)
+    request = _said("Is water wet?", format=ir.Format(_FORM, name="answer", strict=True), max_tokens=_MORE)
     response = (yield Ask(request=request)).response()
-    said = "".join(part.text for part in response.parts if isinstance(part, ir.Text))
     try:
-        found = msgspec.json.decode(said)
+        found = msgspec.json.decode(_words(response))
     except (msgspec.DecodeError, RecursionError):
-        return _false("the answer is no JSON")
+        return _missing(response, "the answer is no JSON")
     return _HOLDS if found in ({"answer": "yes"}, {"answer": "no"}) else _false("the answer does not match the schema")
 
 
@@ -243,7 +256,7 @@ def _audio(_cue: str) -> Probe:
 
 def _logprobs(_cue: str) -> Probe:
     response = (yield Ask(request=structs.replace(_HELLO, settings=ir.Settings(max_tokens=_TOKENS, logprobs=True)))).response()
-    return _HOLDS if response.logprobs else _false("no log probabilities came")
+    return _HOLDS if response.logprobs else _missing(response, "no log probabilities came")
 
 
 def _choices(_cue: str) -> Probe:
@@ -275,7 +288,7 @@ _SEARCHED: Final = (b'"web_search_call"', b'"web_search_tool_result"', b'"ground
 
 
 def _hosted(_cue: str) -> Probe:
-    answer = yield Ask(request=_said("Search the web: which day is it today?", max_tokens=_THOUGHTS), more=_SEARCH)
+    answer = yield Ask(request=_said("Search the web: which day is it today?", max_tokens=_MORE), more=_SEARCH)
     return _HOLDS if any(trace in answer.body for trace in _SEARCHED) else _open("the model did not search")
 
 

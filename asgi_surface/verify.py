@@ -136,37 +136,38 @@ def _within(limits: Limits, seconds: float) -> Limits:
 async def _features(asker: _Asker) -> AsyncIterator[Line]:
     """A line for each feature, and what the route file should say."""
     first = await asker.ask(text())
-    lines, declared, more = _begun(first, asker)
-    for line in lines:
+    for line in _first(first, asker.declared):
         yield line
     found: dict[Feature, Finding] = {}
-    for feature in declared:
+    for feature in asker.askable() if first.verdict is Verdict.HOLDS else ():
         found[feature] = await asker.ask(PROBES[feature](asker.cue(feature)))
-        yield _line(feature, found[feature])
-    for line in _corrected(found):
+        for line in _told(feature, found[feature], asker.declared):
+            yield line
+    for line in _corrected(found, asker.declared):
         yield line
-    for feature in more:
-        if (await asker.ask(PROBES[feature](asker.cue(feature)))).verdict is Verdict.HOLDS:
-            yield Line(f'  could also declare "{feature}"')
 
 
-def _begun(first: Finding, asker: _Asker) -> tuple[list[Line], Sequence[Feature], Sequence[Feature]]:
-    """What is told of the first answer, and the features to ask for, declared and not. Without an answer none is asked for."""
-    line = Line(f"  {'text':<24}{first}", first.verdict is not Verdict.HOLDS)
-    if line.bad:
-        return [line, *(_line(feature, Finding(Verdict.OPEN, "there is no text answer")) for feature in asker.declared)], (), ()
-    return [line], asker.declared, asker.undeclared()
+def _first(finding: Finding, declared: Sequence[Feature]) -> Iterator[Line]:
+    """Whether there is an answer at all. Without one nothing else is asked for."""
+    bad = finding.verdict is not Verdict.HOLDS
+    yield Line(f"  {'text':<24}{finding}", bad)
+    for feature in declared if bad else ():
+        yield from _told(feature, Finding(Verdict.OPEN, "there is no text answer"), declared)
 
 
-def _line(feature: Feature, finding: Finding) -> Line:
-    return Line(f"  {feature:<24}{finding}", finding.verdict is Verdict.FALSE)
+def _told(feature: Feature, finding: Finding, declared: Sequence[Feature]) -> Iterator[Line]:
+    """The line of a feature. One that is not declared is told of only where it holds."""
+    if feature in declared:
+        yield Line(f"  {feature:<24}{finding}", finding.verdict is Verdict.FALSE)
+    elif finding.verdict is Verdict.HOLDS:
+        yield Line(f"  {feature:<24}holds, and could be declared too")
 
 
-def _corrected(found: Mapping[Feature, Finding]) -> Iterator[Line]:
+def _corrected(found: Mapping[Feature, Finding], declared: Sequence[Feature]) -> Iterator[Line]:
     """The declaration that would be true, where the file's is not: without what does not hold, and what means nothing without that."""
-    wrong = {feature for feature, finding in found.items() if finding.verdict is Verdict.FALSE}
+    wrong = {feature for feature in declared if feature in found and found[feature].verdict is Verdict.FALSE}
     if wrong:
-        true = (f'"{feature}"' for feature in found if feature not in wrong and IMPLIES.get(feature) not in wrong)
+        true = (f'"{feature}"' for feature in declared if feature not in wrong and IMPLIES.get(feature) not in wrong)
         yield Line(f"  features = [{', '.join(true)}]")
 
 
@@ -192,9 +193,9 @@ class _Asker:
         """What the server must be told to show the feature; only `echo` must."""
         return CUES.get(feature, "") if self._binding.provider.embedded == "echo" else ""
 
-    def undeclared(self) -> list[Feature]:
-        """The features that are cheap to look for and not declared."""
-        return [feature for feature in _CHEAP if feature in self._binding.features and feature not in self.declared]
+    def askable(self) -> list[Feature]:
+        """The features to ask for: those declared, then those that are cheap to look for."""
+        return [*self.declared, *(feature for feature in _CHEAP if feature in self._binding.features and feature not in self.declared)]
 
     async def ask(self, probe: Probe) -> Finding:
         """Runs a probe to its finding."""

@@ -96,6 +96,8 @@ JUDGED = [
     (F.TOOLS, CHAT, [called("get_time")], HOLDS, ""),
     (F.TOOLS, CHAT, [called("get_time", arguments="{")], FALSE, "the call cannot be read"),
     (F.TOOLS, CHAT, [called("other")], FALSE, "the call cannot be read"),
+    (F.TOOLS, CHAT, [chat("", finish="length", reasoning_content="Hm,")], OPEN, "the answer was cut off"),
+    (F.TOOLS, CHAT, [chat("It is", finish="length")], FALSE, "no call came"),
     (F.TOOLS, CHAT, [chat()], FALSE, "no call came"),
     (F.TOOLS, CHAT, [REFUSED, called("get_time")], HOLDS, ""),
     (F.TOOLS, CHAT, [REFUSED, REFUSED], FALSE, "upstream_rejected, upstream status 400"),
@@ -115,6 +117,8 @@ JUDGED = [
     (F.STRUCTURED_OUTPUT, CHAT, [chat('{"answer": "no"}')], HOLDS, ""),
     (F.STRUCTURED_OUTPUT, CHAT, [chat('{"answer": "wet"}')], FALSE, "the answer does not match the schema"),
     (F.STRUCTURED_OUTPUT, CHAT, [chat("Yes, it is.")], FALSE, "the answer is no JSON"),
+    (F.STRUCTURED_OUTPUT, CHAT, [chat('{"answer":', finish="length")], OPEN, "the answer was cut off"),
+    (F.STRUCTURED_OUTPUT, CHAT, [chat("Yes, it", finish="length")], FALSE, "the answer is no JSON"),
     (F.IMAGES, CHAT, [chat("It is RED.")], HOLDS, ""),
     (F.IMAGES, CHAT, [chat(tokens=99), chat(tokens=9)], HOLDS, ""),
     (F.IMAGES, CHAT, [chat(tokens=9), chat(tokens=9)], FALSE, "it was not counted as input, nor does the answer show that it was read"),
@@ -398,7 +402,7 @@ up/gemini-generate-content
   text                    holds
   tools                   holds
   count-tokens            holds
-  could also declare "streaming"
+  streaming               holds, and could be declared too
 """,
     )
 

@@ -14,10 +14,11 @@ from msgspec import Raw, structs
 from pydantic import TypeAdapter
 
 from asgi_surface import ir, seals
+from asgi_surface.assembly import unfold
 from asgi_surface.codecs.base import Alias, Context
 from asgi_surface.codecs.messages.decode import decoder
 from asgi_surface.codecs.messages.encode import encoder
-from asgi_surface.codecs.messages.write import write
+from asgi_surface.codecs.messages.write import unsaid, write
 from asgi_surface.errors import Code, GatewayError, UpstreamDetail, UpstreamError
 from asgi_surface.events import Cited, Closed, End, Ending, Finish, Found, Grew, Logged, Opened, Sealed, Start, UsageSeen
 from asgi_surface.framing import Frame
@@ -400,3 +401,28 @@ def test_decoding_what_was_written_gives_the_events(grammar, parts, pieces, reas
     events = list(parted(*parts, pieces=pieces))
     found = redecoded(encoded(grammar, events, start=start, ending=Ending(reason, sequence, usage)))
     assert list(map(opened, found)) == [start, UsageSeen(Usage(0, 0)), *events, Finish(reason, sequence), UsageSeen(usage), End()]
+
+
+ENDS = {  # the parts of an answer, and the types of the blocks that a client gets
+    "a proof behind the words": ([Text("hi"), Reasoning("", THOUGHT)], ["text"]),
+    "two of them": ([Text("hi"), Reasoning("", THOUGHT), Reasoning("", THOUGHT)], ["text"]),
+    "a proof before the words": ([Reasoning("", THOUGHT), Text("hi")], ["thinking", "text"]),
+    "a proof between": ([Text("a"), Reasoning("", THOUGHT), Text("b")], ["text", "thinking", "text"]),
+    "a proof before thoughts": ([Reasoning("", THOUGHT), Reasoning("hm", THOUGHT), Text("hi")], ["thinking", "thinking", "text"]),
+    "a proof alone": ([Reasoning("", THOUGHT)], ["thinking"]),
+    "thoughts at the end": ([Text("hi"), Reasoning("hm", THOUGHT)], ["text", "thinking"]),
+}
+
+
+@pytest.mark.parametrize(("parts", "kinds"), ENDS.values(), ids=ENDS)
+def test_a_token_of_geminis_is_not_the_last_block(parts, kinds):
+    response = Response(id="m", model="m", parts=tuple(parts))
+    written = json.loads(write(response, context()))["content"]
+    assert [block["type"] for block in written] == kinds
+    stream = encoder(context())
+    events = [event for event in unfold(response) if not isinstance(event, Start | Finish)]
+    frames = [*stream.open(Start("m", "m"), None), *(one for event in events for one in stream.part(event)), *stream.close(Ending(Stop.END))]
+    begun = [json.loads(data) for name, data in frames if name == b"content_block_start"]
+    assert [(one["index"], one["content_block"]["type"]) for one in begun] == list(enumerate(kinds))
+    lost = unsaid(response, context())
+    assert ("answer:seals" in lost) == (len(kinds) < len(parts))

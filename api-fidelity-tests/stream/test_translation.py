@@ -339,7 +339,14 @@ def test_what_may_be_lost_is_remembered_without_the_words(name):
     one, _ = translated(KEPT[name])
     one.feed(FRAME)
     assert held(one.held) == {name}
-    assert all(part.text == "" for part in one.held.parts if not isinstance(part, Call))
+    assert all(part.text == "" for part in one.held.parts if not isinstance(part, Call | Reasoning))
+
+
+def test_of_reasoning_the_first_piece_is_remembered():
+    thought = [Opened(0, Reasoning("")), Grew(0, ""), Grew(0, "first"), Grew(0, " second"), CLOSED]
+    one, _ = translated([START, *thought, FINISH, END])
+    one.feed(FRAME)
+    assert [part.text for part in one.held.parts] == ["first"]
 
 
 def test_what_a_search_found_passes():

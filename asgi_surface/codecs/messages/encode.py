@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Final
 from asgi_surface.codecs.base import Context, Frames
 from asgi_surface.codecs.messages import errors
 from asgi_surface.codecs.messages.encode_blocks import BLOCKS, Block, frame
-from asgi_surface.codecs.messages.write import REASONS, Object, searched, spent
+from asgi_surface.codecs.messages.write import REASONS, Object, hidden, searched, spent
 from asgi_surface.errors import GatewayError
 from asgi_surface.events import Cited, Closed, Ending, Found, Grew, Opened, PartEvent, Sealed, Start
-from asgi_surface.ir import Search, Usage
+from asgi_surface.ir import Reasoning, Search, Usage
 
 
 class MessagesEncoder:
@@ -28,6 +28,8 @@ class MessagesEncoder:
         self._context = context
         self._numbers = count()
         self._block: Block
+        self._waiting: list[Block] = []
+        self._said = False
         self._found: set[str] = set()
         self._searches = 0
 
@@ -46,18 +48,24 @@ class MessagesEncoder:
         return [frame("message_start", message=message)]
 
     def part(self, event: PartEvent) -> Frames:
-        """Something of the open part."""
+        """Something of the open part. A token without words waits for what follows it: at the end it has no place, see `write`."""
         take = self.takes.get(type(event))
         return [] if take is None else take(self, event)
 
     def _opened(self, event: Opened) -> Frames:
         part = event.part
         self._searches += isinstance(part, Search)
+        before = [] if isinstance(part, Reasoning) else self._unwaited()
         self._block = BLOCKS[type(part)](part, self._numbers, self._context)
-        return self._block.begun()
+        return [*before, *self._block.begun()]
+
+    def _unwaited(self) -> Frames:
+        waiting, self._waiting = self._waiting, []
+        return [one for block in waiting for one in block.closed()]
 
     def _grew(self, event: Grew) -> Frames:
-        return self._block.grew(event.text)
+        before = self._unwaited() if self._waiting and event.text and not hidden(self._context) else []
+        return [*before, *self._block.grew(event.text)]
 
     def _sealed(self, event: Sealed) -> Frames:
         return self._block.sealed(event.seal)
@@ -70,6 +78,10 @@ class MessagesEncoder:
         return self._block.found(event.sources, failed=event.failed)
 
     def _closed(self, _event: Closed) -> Frames:
+        if self._block.silent:
+            self._waiting.append(self._block)
+            return []
+        self._said = True
         return self._block.closed()
 
     takes: ClassVar[Mapping[type, Callable[[MessagesEncoder, Any], Frames]]] = {
@@ -85,7 +97,8 @@ class MessagesEncoder:
         """The reason and the usage, and the end. A cut may have left the last calls half: their blocks are as far as they came, as the API's are."""
         delta = {"stop_reason": REASONS[ending.stop], "stop_sequence": ending.sequence}
         used = _used(ending.usage or Usage()) | ({} if ending.usage is None else searched(self._searches))
-        return [frame("message_delta", delta=delta, usage=used), frame("message_stop")]
+        alone = [] if self._said else self._unwaited()
+        return [*alone, frame("message_delta", delta=delta, usage=used), frame("message_stop")]
 
     def fail(self, error: GatewayError) -> Frames:
         """The `error` event, which is the error envelope."""

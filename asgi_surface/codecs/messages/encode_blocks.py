@@ -32,6 +32,11 @@ class Block:
         self._context = context
         self._number: int | None = None
 
+    @property
+    def silent(self) -> bool:
+        """Whether it is a token of Gemini's of which the client has seen no words."""
+        return False
+
     def begun(self) -> Frames:
         """What is known of the part at once."""
         return self.grew(self._part.text)
@@ -94,6 +99,10 @@ class _Thinking(Block):
         self._hidden = hidden(context)
         self._words: list[str] = []
         self._seal: Seal | None = None
+
+    @property
+    def silent(self) -> bool:
+        return self._number is None and self._seal is not None and self._seal.kind is SealKind.THOUGHT
 
     def grew(self, text: str) -> Frames:
         self._words.append(text)

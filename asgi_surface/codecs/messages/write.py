@@ -5,7 +5,7 @@ Opaque tokens travel in envelopes in the surface's own slots. Knows nothing of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +15,7 @@ from asgi_surface import seals
 from asgi_surface.codecs.base import Context
 from asgi_surface.codecs.messages import searches
 from asgi_surface.errors import Code, UpstreamError
-from asgi_surface.ir import Call, Form, Reasoning, Refusal, Response, Seal, SealKind, Search, Stop, Text, Usage
+from asgi_surface.ir import Call, Form, Part, Reasoning, Refusal, Response, Seal, SealKind, Search, Stop, Text, Usage
 from asgi_surface.losses import held
 from asgi_surface.soundness import ENDED, whole
 
@@ -55,8 +55,9 @@ def write(response: Response, context: Context) -> bytes:
 
 
 def unsaid(response: Response, context: Context) -> Collection[str]:
-    """What has no place here: half a call is seen in a stream only, and a source only where a search of this answer found it."""
+    """What has no place here: half a call is seen in a stream only, a source only where a search of this answer found it, a proof not at the end."""
     lost = {
+        "answer:seals": len(_shown(response.parts, context)) < len(response.parts),
         "answer:citations": tuple(searches.told(response.parts)) != response.parts,
         "answer:half_call": not context.stream and any(_is_half(part, response.stop) for part in response.parts),
         "answer:service_tier": response.service_tier is not None and response.service_tier not in _TIERS,
@@ -66,10 +67,22 @@ def unsaid(response: Response, context: Context) -> Collection[str]:
 
 def _blocks(response: Response, context: Context) -> Iterator[Object]:
     """The blocks. Half a call has none, nor has a part that no block can say."""
-    for part in searches.told(response.parts):
+    for part in searches.told(_shown(response.parts, context)):
         make = None if _is_half(part, response.stop) else _BLOCKS.get(type(part))
         if make is not None:
             yield from make(part, context)
+
+
+def _shown(parts: Sequence[Part], context: Context) -> tuple[Part, ...]:
+    """The parts without Gemini's tokens at their end: Claude Code takes the last block for the answer, and Gemini needs none back for words."""
+    end = next((index for index in range(len(parts), 0, -1) if not is_silent(parts[index - 1], context)), len(parts))
+    return tuple(parts[:end])
+
+
+def is_silent(part: Part, context: Context) -> bool:
+    """Whether a part is a token of Gemini's whose words, if any, the client does not see."""
+    seal = part.seal if isinstance(part, Reasoning) and (not part.text or hidden(context)) else None
+    return seal is not None and seal.kind is SealKind.THOUGHT
 
 
 def _is_half(part: object, stop: Stop) -> bool:
