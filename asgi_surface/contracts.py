@@ -106,13 +106,11 @@ def _input(value: Any, pointer: str) -> None:
 
 
 def _message(item: Any, pointer: str) -> None:
-    known = _object(item, pointer, ("type", "role", "content"))
-    _one_of(known.get("type", "message"), ("message",), f"{pointer}/type")
+    known = _object(item, pointer, ("type", "role", "content"), "message", ("message",))
     _one_of(known.get("role"), ROLES, f"{pointer}/role")
     content = known.get("content")
     for place, part in _parts(content, f"{pointer}/content"):
-        said = _object(part, place, ("type", "text"))
-        _one_of(said.get("type"), PARTS, f"{place}/type")
+        said = _object(part, place, ("type", "text"), None, PARTS)
         _text(said.get("text"), f"{place}/text")
 
 
@@ -123,9 +121,11 @@ def _parts(content: Any, pointer: str) -> Iterator[tuple[str, Any]]:
         _text(content, pointer)
 
 
-def _object(value: Any, pointer: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _object(value: Any, pointer: str, names: tuple[str, ...], untyped: str | None, types: tuple[str, ...]) -> dict[str, Any]:
+    """An object of one of the types (`untyped` where it says none), without other members. Its type says more than what else is wrong with it."""
     if not isinstance(value, dict):
         raise _refused("the contract takes an object here", pointer)
+    _one_of(value.get("type", untyped), types, f"{pointer}/type")
     if (unknown := next((name for name in value if name not in names), None)) is not None:
         raise _refused(f"the contract takes {', '.join(names)} only", pointer + token(unknown))
     return value

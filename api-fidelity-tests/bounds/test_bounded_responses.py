@@ -58,7 +58,10 @@ REFUSED = [
     ({"input": [{"role": "tool", "content": "hi"}]}, "/input/0/role"),
     ({"input": [{"role": ["user"], "content": "hi"}]}, "/input/0/role"),
     ({"input": [{"role": "user"}]}, "/input/0/content"),
-    ({"input": [said([{"type": "input_image", "image_url": "data:"}])]}, "/input/0/content/0/image_url"),
+    ({"input": [said([{"type": "input_image", "image_url": "data:"}])]}, "/input/0/content/0/type"),
+    ({"input": [said([{"type": "input_text", "text": "hi", "cache": 1}])]}, "/input/0/content/0/cache"),
+    ({"input": [said([{"text": "hi"}])]}, "/input/0/content/0/type"),
+    ({"input": [{"type": "item_reference", "id": "i"}]}, "/input/0/type"),
     ({"input": [said([{"type": "refusal", "text": "no"}])]}, "/input/0/content/0/type"),
     ({"input": [said([{"type": "input_text", "text": 1}])]}, "/input/0/content/0/text"),
     ({"input": [said(["hi"])]}, "/input/0/content/0"),
@@ -176,9 +179,8 @@ def test_another_candidate_may_serve_what_the_contract_refuses(routes, gateway, 
 @pytest.mark.parametrize("surface", [RESPONSES, CHAT])
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize(("chars", "good"), [(CHARS, True), (CHARS + 1, False)])
-def test_characters_that_come_back(gateway, upstream, ask, surface, streams, chars, good):
+def test_characters_that_come_back(gateway, upstream, ask, records, surface, streams, chars, good):
     pieces = ["x" * 100_000] * 9 + ["x" * (chars - 900_000)]
-    # Terminal snapshots repeat the text, so a native stream of that length has an event near its bound.
     sent = stream(surface, *pieces) if streams else [json.dumps(answer(surface, "x" * chars)).encode()]
     app = upstream(sent, headers=SSE if streams else [(b"content-type", b"application/json")])
     reply = ask(gateway(app, surface, route=CONTRACT + "limits = {}\n"), "/v1/responses", HELLO | {"stream": streams})
@@ -186,8 +188,9 @@ def test_characters_that_come_back(gateway, upstream, ask, surface, streams, cha
         assert (reply.status, reply.headers.get("x-surface-error")) == ((200, None) if good else (502, Code.OUTPUT_TOO_LARGE))
     elif surface == CHAT:
         assert (b"response.completed" in reply.body, b"response.failed" in reply.body) == (good, not good)
-    else:  # a line of 256 KiB comes first: the snapshots are longer
+    else:  # all the text passes, but the line that repeats it does not
         assert (b'"type": "response.completed"' in reply.body, reply.body.count(b"response.failed")) == (False, 2)
+        assert records[0].code == (Code.EVENT_TOO_LARGE if good else Code.OUTPUT_TOO_LARGE)
 
 
 @pytest.mark.parametrize(("surface", "fixed"), [(RESPONSES, 8), (CHAT, 3)])
@@ -196,6 +199,9 @@ def test_events_that_come_back(gateway, upstream, ask, surface, fixed, over):
     app = upstream([b"".join(stream(surface, *["x"] * (8_192 - fixed + over)))], headers=SSE)
     reply = ask(gateway(app, surface, route=CONTRACT), "/v1/responses", HELLO | {"stream": True})
     assert (reply.status, b"event: response.completed" in reply.body, b"event: response.failed" in reply.body) == (200, not over, bool(over))
+    folded = gateway(app, surface, route=CONTRACT, binding='dialect = { stream = "always" }\n')
+    reply = ask(folded, "/v1/responses", HELLO)
+    assert (reply.status, reply.headers.get("x-surface-error")) == ((502, Code.OUTPUT_TOO_LARGE) if over else (200, None))
 
 
 @pytest.mark.parametrize("surface", [RESPONSES, CHAT])
@@ -214,22 +220,24 @@ def test_lines_that_come_back(gateway, upstream, ask, records, surface, kind, ov
     assert (b"event: response.completed" in reply.body, records[0].code) == (not over, Code.EVENT_TOO_LARGE if over else None)
 
 
+@pytest.mark.parametrize("surface", [RESPONSES, CHAT])
 @pytest.mark.parametrize("over", [0, 1])
-def test_an_event_and_bodies_of_a_megabyte_and_more(gateway, upstream, ask, records, over):
-    frames = stream(CHAT, "hello")
+def test_an_event_of_a_megabyte(gateway, upstream, ask, records, surface, over):
+    frames = stream(surface, "hello")
     frames.insert(1, b"".join(b":" + b"x" * 99 + b"\n" for _ in range((MIB - 2) // 101)))
     frames[1] += b":" + b"x" * (MIB - 3 - len(frames[1]) + over) + b"\n\n"
-    reply = ask(gateway(upstream(frames, headers=SSE), CHAT, route=CONTRACT), "/v1/responses", HELLO | {"stream": True})
+    reply = ask(gateway(upstream(frames, headers=SSE), surface, route=CONTRACT), "/v1/responses", HELLO | {"stream": True})
     assert (b"event: response.completed" in reply.body, records[0].code) == (not over, Code.EVENT_TOO_LARGE if over else None)
 
 
+@pytest.mark.parametrize("surface", [RESPONSES, CHAT])
 @pytest.mark.parametrize("over", [0, 1])
-def test_bodies_of_eight_megabytes(gateway, upstream, ask, over):
-    whole = json.dumps(answer(CHAT)).encode()
-    door = gateway(upstream([whole + b" " * (8 * MIB - len(whole) + over)]), CHAT, route=CONTRACT)
+def test_bodies_of_eight_megabytes(gateway, upstream, ask, surface, over):
+    whole = json.dumps(answer(surface)).encode()
+    door = gateway(upstream([whole + b" " * (8 * MIB - len(whole) + over)]), surface, route=CONTRACT)
     assert ask(door, "/v1/responses", HELLO).status == (502 if over else 200)
     asked = json.dumps(HELLO).encode()
-    door = gateway(app := upstream([whole]), CHAT, route=CONTRACT)
+    door = gateway(app := upstream([whole]), surface, route=CONTRACT)
     reply = ask(door, "/v1/responses", asked + b" " * (8 * MIB - len(asked) + over))
     assert (reply.status, len(app.calls)) == ((413, 0) if over else (200, 1))
 
@@ -244,3 +252,18 @@ def test_the_contract_judges_a_stream_flag_by_itself_too(value, good):
     with pytest.raises(RequestError) as caught:
         check(members)
     assert (caught.value.code, caught.value.pointer) == (Code.UNSUPPORTED_REQUEST, "/stream")
+
+
+@pytest.mark.parametrize("surface", [RESPONSES, CHAT])
+@pytest.mark.parametrize(("provider", "bound"), [("open_ai", True), ("x_ai", False)])
+def test_a_zed_client_is_bound_where_it_carries_responses(gateway, upstream, ask, surface, provider, bound):
+    """The carrier only streams, which the contract allows; places are told as they stand in the envelope."""
+    inner = {"input": "hi"} if bound else {"messages": [{"role": "user", "content": "hi"}]}
+    app = upstream(stream(surface, "hello"), headers=SSE)
+    door = gateway(app, surface, route=CONTRACT)
+    envelope = {"provider": provider, "model": "m", "provider_request": inner}
+    assert ask(door, "/completions", envelope).status == 200
+    reply = ask(door, "/completions", envelope | {"provider_request": inner | {"top_p": 0.5}})
+    assert (reply.status, len(app.calls)) == ((400, 1) if bound else (200, 2))
+    if bound:
+        assert (reply.headers["x-surface-error"], "(at /provider_request/top_p)" in reply.json["message"]) == (Code.UNSUPPORTED_REQUEST, True)
