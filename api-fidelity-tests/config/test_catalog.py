@@ -215,6 +215,7 @@ def test_the_default_policy_is_the_shipped_one_and_a_key_given_replaces_the_pare
 
 def test_the_spelling_of_a_field_is_the_codecs():
     text = FULL.replace('surface = "anthropic-messages"\npath = "/v1/messages"\nprovider = "local"', GEMINI_BINDING)
+    text = text.replace("default_max_tokens = 32_000\n", "")
     text = text.replace('upstream_surface = "anthropic-messages"', 'upstream_surface = "gemini-generate-content"')
     gemini = build(text).routes["up:big"].bindings[2]
     assert gemini.policy.allowed == {"contents", "systemInstruction"}

@@ -42,7 +42,7 @@ from asgi_surface.ir import (
     Tool,
     Turn,
 )
-from asgi_surface.surfaces import GEMINI, MESSAGES, RESPONSES, Feature
+from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, Feature
 
 HI = Turn(Role.USER, (Text("hi"),), "/input/0")
 OBJECT = Raw(b'{ "type":"object", "properties":{} }')
@@ -287,6 +287,29 @@ def test_effort_in_the_dialect_s_words(effort: Effort, dialect: dict[str, Any], 
     assert {name: value for name, value in body(effort=effort, to=target(**dialect)).items() if name not in {"model", "messages"}} == members
 
 
+@pytest.mark.parametrize("style", ["effort", "thinking", "reasoning"])
+@pytest.mark.parametrize("effort", [Effort("low"), Effort(off=True), Effort("none", off=True), Effort(adaptive=True), Effort("high", adaptive=True)])
+def test_an_effort_that_the_words_say_is_exact(style: str, effort: Effort) -> None:
+    assert emulated(target(reasoning_style=style), effort=effort) == []
+
+
+EFFORTS_OTHERWISE = [
+    ("effort", Effort("high", off=True, at="/e"), "effort:word"),
+    ("thinking", Effort("high", off=True, at="/e"), "effort:word"),
+    ("reasoning", Effort("high", off=True, at="/e"), "effort:word"),
+    ("effort", Effort("high", 2048, at="/e"), "effort:budget"),
+    ("thinking", Effort("high", 2048, at="/e"), "effort:budget"),
+    ("reasoning", Effort("high", 2048, at="/e"), "effort:word"),
+    ("thinking", Effort(budget=2048, at="/e"), "effort:budget"),
+    ("template", Effort("high", at="/e"), "effort:template"),
+]
+
+
+@pytest.mark.parametrize(("style", "effort", "how"), EFFORTS_OTHERWISE)
+def test_what_of_an_effort_is_said_another_way_is_named(style: str, effort: Effort, how: str) -> None:
+    assert emulated(target(reasoning_style=style), effort=effort) == [(how, "/e")]
+
+
 def test_the_words_are_the_sdk_s() -> None:
     asked = get_type_hints(CompletionCreateParamsBase)
     efforts, verbosities = (get_args(get_args(asked[name])[0]) for name in ("reasoning_effort", "verbosity"))
@@ -335,6 +358,42 @@ def emulated(to: Target, **request: Any) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("format_", "named"), [(Format(OPEN, at="/f"), True), (Format(CLOSED), False), (Format(OPEN, strict=False), False)])
 def test_a_schema_that_cannot_be_enforced_is_named(format_: Format, named: bool) -> None:
     assert emulated(target(), format=format_) == ([("format:strict", "/f")] if named else [])
+
+
+MINE = Seal('{"type":"reasoning.encrypted","data":"x"}', SealKind.ENCRYPTED, CHAT, "here")
+ONE, TWO, SEALED = Reasoning("R1", at="/1"), Reasoning("R2", at="/2"), Reasoning("", MINE, "/s")
+THOUGHT: list[tuple[tuple[Part, ...], str, list[str]]] = [
+    ((ONE, TWO, F), "tools", []),
+    ((ONE, Text("a"), TWO), "tools", ["/1", "/2"]),
+    ((ONE, F), "never", ["/1"]),
+    ((ONE, Text("a")), "always", []),
+    ((ONE,), "always", ["/1"]),
+    # The proved details stand alone.
+    ((ONE, SEALED, F), "tools", ["/1"]),
+    ((SEALED, Text("a")), "never", []),
+    ((SEALED, ONE), "always", ["/s", "/1"]),
+]
+
+
+@pytest.mark.parametrize(("parts", "replay", "named"), THOUGHT)
+def test_reasoning_that_is_not_said_again_is_named(parts: tuple[Part, ...], replay: str, named: list[str]) -> None:
+    assert emulated(target(reasoning_replay=replay), turns=(model(*parts), HI)) == [("reasoning:unsaid", at) for at in named]
+
+
+R1, R2 = Result("c1", (), at="/r1"), Result("c2", (), at="/r2")
+SYSTEM = Turn(Role.SYSTEM, (Text("S"),), "/s")
+MOVED: list[tuple[tuple[Turn, ...], list[str]]] = [
+    ((user(R1, R2, Text("a")), SYSTEM), []),
+    ((user(R1, Text("a"), R2),), ["/r2"]),
+    ((SYSTEM, user(R1), user(R2)), ["/r1", "/r2"]),
+    ((user(R1), SYSTEM, user(R2)), ["/r2"]),
+]
+
+
+@pytest.mark.parametrize(("turns", "named"), MOVED)
+def test_results_that_are_said_before_what_stood_before_them_are_named(turns: tuple[Turn, ...], named: list[str]) -> None:
+    calls = model(F, Call("c2", "f", "{}"))
+    assert emulated(target(), turns=(HI, calls, *turns)) == [("order:result", at) for at in named]
 
 
 @pytest.mark.parametrize(("role", "named"), [(Role.DEVELOPER, []), (Role.SYSTEM, [("role:system", "/s")])])

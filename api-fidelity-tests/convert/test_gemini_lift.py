@@ -363,7 +363,12 @@ CHOICES = [
     ({"mode": "NONE", "allowedFunctionNames": []}, ir.Pick.NONE, None, {"choice:NONE /mode"}),
     ({"mode": "ANY"}, ir.Pick.REQUIRED, None, {"choice:ANY /mode"}),
     ({"mode": "VALIDATED"}, ir.Pick.AUTO, None, {"choice:VALIDATED /mode"}),
-    ({"mode": "VALIDATED", "allowedFunctionNames": ["f"]}, ir.Pick.AUTO, ("f",), {"choice:allowedFunctionNames /allowedFunctionNames"}),
+    (
+        {"mode": "VALIDATED", "allowedFunctionNames": ["f"]},
+        ir.Pick.AUTO,
+        ("f",),
+        {"choice:allowedFunctionNames /allowedFunctionNames", "choice:VALIDATED /mode"},
+    ),
     (
         {"mode": "ANY", "allowed_function_names": ["f"]},
         ir.Pick.REQUIRED,

@@ -184,6 +184,7 @@ REFUSED = [
     ((HI,), {"settings": ir.Settings(seed=Raw(b"4294967296"), at={"seed": "/seed"})}, "/seed"),
     ((HI,), {"settings": ir.Settings(parallel=False, at={"parallel": "/p"}), "tools": (ir.Tool("f"),)}, "/p"),
     ((HI,), {"tools": (ir.Tool("f", form=ir.Form.CUSTOM, at="/t"),), "dialect": {"custom_tools": "refuse"}}, "/t"),
+    ((HI,), {"choice": ir.Choice(ir.Pick.REQUIRED, (), "/c")}, "/c"),
     ((HI,), {"effort": ir.Effort(word="huge", at="/e")}, "/e"),
     ((HI,), {"effort": ir.Effort(word="huge", at="/e"), "dialect": {"reasoning_style": "budget"}}, "/e"),
 ]
@@ -268,6 +269,7 @@ def test_a_grammar_is_told_and_a_namespace_stands_in_the_name():
         (ir.Choice(ir.Pick.REQUIRED), {"mode": "ANY"}),
         (ir.Choice(ir.Pick.REQUIRED, ("f",)), {"mode": "ANY", "allowedFunctionNames": ["f"]}),
         (ir.Choice(ir.Pick.AUTO, ("f",)), {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}),
+        (ir.Choice(ir.Pick.AUTO, ()), {"mode": "NONE"}),
     ],
 )
 def test_choices(choice, expected):
@@ -315,6 +317,46 @@ def test_formats(schema, expected):
     said = lowered(HI, format=ir.Format(schema, name="n", strict=True, at="/f"))
     assert json.loads(bytes(said.members["generationConfig"])) == {"responseMimeType": "application/json", **expected}
     assert said.origins["generationConfig"] == "/f"
+
+
+DEEP = {"type": "object", "properties": {"a": {"anyOf": [{"type": "array", "items": {"enum": ["x"]}, "minItems": 1}, {"$ref": "#/$defs/n"}]}}}
+ENFORCED = [
+    ({}, True),
+    (DEEP | {"$defs": {"n": {"type": "null", "default": None}}, "additionalProperties": False}, True),
+    (DEEP | {"$defs": {"n": {"const": 1}}}, False),
+    ({"properties": {"const": {"type": "string"}}}, True),
+    ({"properties": {"a": {"type": "string", "pattern": "^a"}}}, False),
+    ({"prefixItems": [{"multipleOf": 2}]}, False),
+    ({"additionalProperties": {"minLength": 1}}, False),
+    ({"oneOf": [{"type": "string"}]}, False),
+    ({"properties": ["a"]}, False),
+]
+
+
+@pytest.mark.parametrize(("schema", "enforced"), ENFORCED)
+def test_what_of_a_schema_gemini_does_not_enforce_is_named(schema, enforced):
+    said = lowered(HI, format=ir.Format(Raw(json.dumps(schema).encode()), at="/f"))
+    assert said.emulated == (() if enforced else (Mention("format:schema", "/f"),))
+
+
+def test_a_schema_that_was_to_guide_is_enforced_and_named():
+    assert lowered(HI, format=ir.Format(Raw(b"{}"), strict=False, at="/f")).emulated == (Mention("format:strict", "/f"),)
+
+
+@pytest.mark.parametrize(
+    ("order", "named"),
+    [(("c1", "c2", "c3"), []), (("c2", "c1", "c3"), ["/c1", "/c2"]), (("c3", "c1", "c2"), ["/c1", "/c2", "/c3"])],
+)
+def test_results_that_are_said_in_the_order_of_their_calls_are_named(order, named):
+    told = [ir.Result(one, (ir.Text(one),), at=f"/{one}") for one in order]
+    said = lowered(ir.Turn(MODEL, tuple(map(call, ("c1", "c2", "c3")))), ir.Turn(USER, tuple(told)))
+    assert [(mention.construct, mention.pointer) for mention in said.emulated] == [("order:result", at) for at in named]
+
+
+def test_calls_of_tools_that_are_no_longer_offered_are_named():
+    gone = call("c1", "old tool", at="/c1"), call("c2", "p", form=ir.Form.CUSTOM, at="/c2"), call("c3", "q", namespace="n", at="/c3")
+    said = lowered(ir.Turn(MODEL, gone), result("c1"), tools=(ir.Tool("new"),))
+    assert said.emulated == (Mention("tool:name", "/c1"), Mention("tool:custom", "/c2"), Mention("tool:namespace", "/c3"))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from asgi_surface.errors import Code, UpstreamError
 from asgi_surface.ir import Alternative, Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Search, Stop, Text, Usage
 from asgi_surface.losses import LEFT
 from asgi_surface.members import parse
+from asgi_surface.soundness import flaw
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
 
 RECORDED = Path(__file__).parents[3] / "shared" / "recorded"
@@ -174,6 +175,14 @@ def test_a_refusal_s_explanation_is_its_words():
     found = read(answer(text("par"), stop="refusal", stop_details={"type": "refusal", "category": None, "explanation": "Not that."}))
     assert found.parts == (Text("par"), Refusal("Not that."))
     assert found.stop is Stop.REFUSAL
+
+
+@pytest.mark.parametrize("content", [[], [text("I look it up.")], [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}]])
+def test_an_answer_that_stopped_for_a_call_and_has_none_is_no_answer(content):
+    found = flaw(read(answer(*content, stop="tool_use")))
+    assert found is not None
+    assert found.code is Code.UPSTREAM_BAD_RESPONSE
+    assert flaw(read(answer(*content, stop="pause_turn"))) is None
 
 
 def test_the_facts_of_an_answer_are_read():

@@ -239,6 +239,29 @@ def test_a_tool_by_another_name_is_emulated(tool, how):
     assert [(alias.name, alias.namespace) for alias in lowered.aliases.values()] == [(tool.name, tool.namespace)]
 
 
+RESAID = {
+    "a schema that does not say that it is an object's": ({"tools": (ir.Tool("f", schema=Raw(b'{"required":[]}'), at="/x"),)}, "tool:schema"),
+    "a schema that says nothing": ({"tools": (ir.Tool("f", schema=Raw(b"{}"), at="/x"),)}, "tool:schema"),
+    "no schema": ({"tools": (ir.Tool("f", at="/x"),)}, None),
+    "a whole schema": ({"tools": (ir.Tool("f", schema=SCHEMA, at="/x"),)}, None),
+    "a schema that was not to be enforced": ({"format": ir.Format(SCHEMA, strict=False, at="/x")}, "format:strict"),
+    "a schema that was": ({"format": ir.Format(SCHEMA, strict=True, at="/x")}, None),
+    "a schema of a surface that enforces all": ({"format": ir.Format(SCHEMA, at="/x")}, None),
+    "a call of a tool that is gone, by another name": ({"turns": (turn(ASSISTANT, ir.Call("c", "a.b", "{}", at="/x")),)}, "tool:name"),
+    "in a namespace": ({"turns": (turn(ASSISTANT, ir.Call("c", "f", "{}", namespace="n", at="/x")),)}, "tool:namespace"),
+    "of free text": ({"turns": (turn(ASSISTANT, ir.Call("c", "f", "x", ir.Form.CUSTOM, at="/x")),)}, "tool:custom"),
+    "by its own name": ({"turns": (turn(ASSISTANT, ir.Call("c", "f", "{}", at="/x")),)}, None),
+    "a call by another id": ({"turns": (turn(ASSISTANT, ir.Call("c.d", "f", "{}", at="/x")), turn(USER, ir.Result("c.d", ())))}, "call:id"),
+    "a result before the words before it": ({"turns": (turn(USER, "x"), turn(USER, ir.Result("c", (), at="/x")))}, "order:result"),
+    "a developer": ({"turns": (turn(DEVELOPER, "x", at="/x"), turn(USER, "x"))}, None),  # the client's table says it
+}
+
+
+@pytest.mark.parametrize(("wanted", "how"), RESAID.values(), ids=RESAID)
+def test_what_is_said_another_way_is_named(wanted, how):
+    assert lower(ir.Request(**{"turns": (turn(USER, "hi"),)} | wanted), target()).emulated == (() if how is None else (Mention(how, "/x"),))
+
+
 def test_text_of_another_media_type_is_emulated_as_plain():
     documents = [ir.Document(ir.Inline(media, "aGk="), at=f"/d/{place}") for place, media in enumerate(["text/csv", "text/plain", "application/pdf"])]
     answered = ir.Result("c1", (ir.Document(ir.Inline("text/html", "aGk="), at="/r"),))
@@ -286,9 +309,10 @@ def test_allowed_tools_are_emulated_by_offering_no_others():
     assert lowered.origins["tool_choice"] == "/tool_choice"
 
 
-def test_a_tool_that_must_be_called_must_be_offered():
+@pytest.mark.parametrize(("tools", "names"), [((F,), ("gone",)), ((), ("gone",)), ((), None)])
+def test_a_tool_that_must_be_called_must_be_offered(tools, names):
     with pytest.raises(RequestError) as caught:
-        body(request(tools=(F,), choice=ir.Choice(ir.Pick.REQUIRED, ("gone",), "/tool_choice")))
+        body(request(tools=tools, choice=ir.Choice(ir.Pick.REQUIRED, names, "/tool_choice")))
     assert caught.value.pointer == "/tool_choice"
 
 

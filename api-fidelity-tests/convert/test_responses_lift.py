@@ -325,7 +325,7 @@ MENTIONS = [
             "user": "u",
             "safety_identifier": "s",
             "prompt_cache_key": "k",
-            "service_tier": "flex",
+            "service_tier": "scale",
             "store": True,
             "parallel_tool_calls": True,
             "max_tool_calls": 3,
@@ -344,7 +344,7 @@ MENTIONS = [
         }.items()
     ),
     ({"service_tier": "auto"}, {"field:service_tier.auto": "/service_tier"}),
-    ({"service_tier": "default"}, {"field:service_tier.default": "/service_tier"}),
+    *(({"service_tier": word}, {f"field:service_tier.{word}": "/service_tier"}) for word in ("default", "flex", "priority")),
     ({"store": False}, {"field:store.false": "/store"}),
     ({"parallel_tool_calls": False}, {"field:parallel_tool_calls.false": "/parallel_tool_calls"}),
     *(({"include": [row.removeprefix("field:include.")]}, {row: "/include/0"}) for row in ROWS if row.startswith("field:include.")),

@@ -8,18 +8,20 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 from openai.types.responses import ResponseTextConfig
 from openai.types.shared import ReasoningEffort
 
 from asgi_surface import ir
 from asgi_surface.codecs.base import Alias, Dialect, Target
+from asgi_surface.codecs.gemini.lift import lift as gemini_lift
+from asgi_surface.codecs.messages.lift import lift as messages_lift
 from asgi_surface.codecs.responses.lift import lift
 from asgi_surface.codecs.responses.lower import lower
 from asgi_surface.codecs.wrapping import FAILED
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Form, Pick, Role
-from asgi_surface.members import encode
+from asgi_surface.members import encode, parse
 from asgi_surface.surfaces import GEMINI, RESPONSES, Feature
 from asgi_surface.verdicts import Mention
 
@@ -353,7 +355,24 @@ def test_a_budget_is_emulated_by_the_nearest_word():
 
 SYSTEM_LATE = ir.Turn(Role.SYSTEM, (ir.Text("S"),), "/m/1")
 DEVELOPER = ir.Turn(Role.DEVELOPER, (ir.Text("S"),), "/m/2")
+NAMED = ir.Document(ir.Stored("f"), "a.pdf", "/d")
+NAMELESS = ir.Document(ir.Inline("application/pdf", "AAAA"), at="/d")
+GONE = [HI, model(ir.Call("c", "free", "x", form=Form.CUSTOM, at="/c")), user(ir.Result("c", ()))]
 RESAID = [
+    ({"turns": [HI, model(ir.Call("c" * 64, "f", "{}", at="/c")), user(ir.Result("c" * 64, ()))]}, {}, []),
+    ({"turns": [HI, model(ir.Call("c" * 65, "f", "{}", at="/c")), user(ir.Result("c" * 65, ()))]}, {}, [Mention("call:id", "/c")]),
+    ({"turns": [user(NAMED)]}, {}, [Mention("document:name", "/d")]),
+    ({"turns": [user(NAMELESS)]}, {}, [Mention("document:name", "/d")]),
+    ({"turns": [user(ir.Result("c", (NAMELESS,)))]}, {}, [Mention("document:name", "/d")]),
+    ({"turns": [user(structs.replace(NAMED, name=None), structs.replace(NAMELESS, name="a.pdf"))]}, {}, []),
+    ({"turns": [user(ir.Document(ir.Link("https://x/y"))), user(ir.Document(ir.Link("https://x/y"), "a.pdf"))]}, {}, []),
+    ({"turns": [user(ir.Text("x"), ir.Result("c", (), at="/r"))]}, {}, [Mention("order:result", "/r")]),
+    ({"turns": [user(ir.Result("c", (), failed=True, at="/r"), ir.Text("x"))]}, {}, [Mention("result:failed", "/r")]),
+    ({"turns": GONE}, {}, []),
+    ({"turns": [HI, model(ir.Call("c", LONG, "{}", at="/c")), user(ir.Result("c", ()))]}, {}, [Mention("tool:name", "/c")]),
+    ({"effort": ir.Effort("high", 2048, at="/e")}, {}, [Mention("effort:budget", "/e")]),
+    ({"effort": ir.Effort("high", off=True, at="/e")}, {}, [Mention("effort:word", "/e")]),
+    ({"effort": ir.Effort("none", off=True, at="/e")}, {}, []),
     ({"turns": [DEVELOPER, HI]}, {}, [Mention("role:developer", "/m/2")]),
     ({"turns": [DEVELOPER, HI]}, {"instruction_role": "developer"}, []),
     ({"turns": [HI, SYSTEM_LATE, HI]}, {}, []),
@@ -368,9 +387,30 @@ RESAID = [
 ]
 
 
+LOOSE = {"type": "object", "properties": {"a": {"type": "string"}}}
+SCHEMAS = [
+    (gemini_lift, {"generationConfig": {"responseSchema": {"type": "OBJECT", "properties": {}}}}, "/generationConfig/responseSchema"),
+    (gemini_lift, {"generationConfig": {"responseJsonSchema": LOOSE}}, "/generationConfig/responseJsonSchema"),
+    (messages_lift, {"output_config": {"format": {"type": "json_schema", "schema": LOOSE}}}, "/output_config/format"),
+]
+
+
 @pytest.mark.parametrize(("request_said", "dialect", "emulated"), RESAID)
 def test_what_is_said_another_way_by_its_value_is_noted(request_said, dialect, emulated):
     assert list(lowered(to=target(**dialect), **request_said).emulated) == emulated
+
+
+def test_a_call_stands_for_its_tool_where_that_is_no_longer_offered():
+    done = lowered(GONE, target(Feature.CUSTOM_TOOLS))
+    assert (done.emulated, done.aliases) == ((Mention("tool:custom", "/c"),), {"free": Alias("free", Form.CUSTOM)})
+
+
+@pytest.mark.parametrize(("client", "body_said", "place"), SCHEMAS)
+def test_a_schema_that_its_surface_enforces_is_noted_where_it_cannot_be_enforced(client, body_said, place):
+    wished = client(parse(json.dumps(body_said).encode()), False).request.format
+    done = lowered(format=wished)
+    assert json.loads(bytes(done.members["text"]))["format"]["strict"] is False
+    assert done.emulated == (Mention("format:strict", place),)
 
 
 def test_words_that_the_surface_does_not_have_are_refused():

@@ -308,6 +308,7 @@ HOLDERS = {
 BEYOND = {
     CHAT: """
         field:parallel_tool_calls.false field:service_tier.auto field:service_tier.default field:store.false field:verbosity.medium
+        field:service_tier.flex field:service_tier.priority
         field:response_format.json_schema.description field:response_format.json_schema.name field:response_format.json_schema.strict
         part:image_url.base64 role:developer.mid role:system.mid role:tool.name role:assistant.annotations seal:foreign seal:thought
         part:cache_control tool:cache_control part:reasoning part:reasoning_content part:reasoning_details
@@ -317,6 +318,7 @@ BEYOND = {
     """,
     RESPONSES: """
         field:parallel_tool_calls.false field:service_tier.auto field:service_tier.default field:store.false field:prompt_cache_options.prewarm
+        field:service_tier.flex field:service_tier.priority
         field:text.format.json_schema.description part:input_image.detail.original role:developer.mid role:system.mid
         item:reasoning.empty item:reasoning.unsealed seal:foreign answer:unknown
         item:function_call_output.image item:function_call_output.file item:custom_tool_call_output.image item:custom_tool_call_output.file

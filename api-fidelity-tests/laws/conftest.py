@@ -118,7 +118,9 @@ GROUPS = {
     "service_tier": {
         "auto": on("field:service_tier.auto", "field:service_tier.auto", "field:service_tier.auto"),
         "default": on("field:service_tier.default", "field:service_tier.default", "field:service_tier.standard_only", "field:serviceTier.standard"),
-        "flex": on("field:service_tier", "field:service_tier", None, "field:serviceTier"),
+        "flex": on("field:service_tier.flex", "field:service_tier.flex", None, "field:serviceTier"),
+        "priority": on("field:service_tier.priority", "field:service_tier.priority", None, "field:serviceTier"),
+        "scale": on("field:service_tier", "field:service_tier"),
     },
     "store": {"false": on("field:store.false", "field:store.false", None, "field:store.false"), "true": on("field:store", None, None, "field:store")},
     "verbosity": {"low": openai("field:verbosity") | {RESPONSES: "field:text.verbosity"}, "medium": on("field:verbosity.medium")},

@@ -13,12 +13,13 @@ from asgi_surface.assembly import Fold
 from asgi_surface.codecs.chat.decode import decoder
 from asgi_surface.codecs.chat.read import read
 from asgi_surface.codecs.chat.verdicts import ROWS
-from asgi_surface.errors import ErrorFacts, UpstreamDetail
+from asgi_surface.errors import Code, ErrorFacts, UpstreamDetail, UpstreamError
 from asgi_surface.events import KINDS, Cited, Closed, End, Ending, Event, Fault, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
-from asgi_surface.framing import Frame
+from asgi_surface.framing import Frame, Framing
 from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.lifecycle import Kind
 from asgi_surface.surfaces import GEMINI
+from asgi_surface.translation import Translation
 from asgi_surface.verdicts import Verdict
 
 START = Start("u1", "up", 7)
@@ -404,12 +405,31 @@ def test_errors_in_the_stream(said: Any, event: bytes, facts: ErrorFacts) -> Non
         [chunk({"content": "x"}, "tool_calls")],
         [called({"index": 0, "function": {"arguments": ""}}, finish="function_call")],
         [called(F1), other(1, {"content": "x"}, "tool_calls")],
-        [chunk({"content": "x"}, "stop"), other(1, {"role": "assistant"}), DONE],
     ],
 )
 def test_what_cannot_be_read_is_no_answer(chunks: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
         decoded(*chunks)
+
+
+@pytest.mark.parametrize("delta", [{"role": "assistant"}, {"content": "y"}, {"tool_calls": [F1]}, {"reasoning": "R"}])
+@pytest.mark.parametrize(("finish", "cut"), [(None, True), ("length", False)])
+def test_a_further_answer_without_a_finish_is_missed(delta: dict[str, Any], finish: str | None, cut: bool) -> None:
+    whole: list[Response] = []
+    one = Translation(
+        decoder(),
+        Fold(lambda response: whole.append(response) or b""),
+        upstream=Framing.SSE,
+        downstream=None,
+        event_bytes=9999,
+        output_chars=99,
+        eof_ends=False,
+        blame=lambda facts: UpstreamError(Code.UPSTREAM_ERROR, facts.message),
+    )
+    said = (chunk({"content": "x"}, "stop"), other(1, delta), other(1, {}, finish), DONE)
+    for each in said:
+        one.feed(b"data: " + frame(each).data + b"\n\n")
+    assert (one.fault.code if one.fault else None, len(whole)) == ((Code.UPSTREAM_TRUNCATED, 0) if cut else (None, 1))
 
 
 # The law: a stream of an answer gives what the whole answer gives, however its pieces are cut and its parallel calls woven.

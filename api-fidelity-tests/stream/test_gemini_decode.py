@@ -66,7 +66,7 @@ PARTS = {
     "a token on an empty part stays": (
         [candidate({"text": "a"}), candidate({"text": "", "thoughtSignature": "t"}, {"thoughtSignature": "u"})],
         [
-            *[Opened(0, ir.Text("")), Grew(0, "a"), Closed(0)],
+            *[Opened(0, ir.Text("")), Grew(0, "a")],
             *[Opened(1, ir.Reasoning("")), Sealed(1, seal("t")), Closed(1)],
             *[Opened(2, ir.Reasoning("")), Sealed(2, seal("u")), Closed(2)],
         ],
@@ -75,8 +75,22 @@ PARTS = {
     "a call is whole": (
         [candidate({"text": "a"}, {**CALL, "thoughtSignature": "t"})],
         [
-            *[Opened(0, ir.Text("")), Grew(0, "a"), Closed(0)],
+            *[Opened(0, ir.Text("")), Grew(0, "a")],
             *[Opened(1, ir.Call("c1", "f", "")), Sealed(1, seal("t")), Grew(1, '{"a": 1}'), Closed(1)],
+        ],
+    ),
+    "a text waits for its sources until the finish": (
+        [candidate({"text": "a"}, CALL), candidate(finishReason="STOP"), candidate({"text": "b"})],
+        [
+            *[Opened(0, ir.Text("")), Grew(0, "a"), Opened(1, ir.Call("c1", "f", "")), Grew(1, '{"a": 1}'), Closed(1)],
+            *[Closed(0), Finish(ir.Stop.TOOLS), Opened(2, ir.Text("")), Grew(2, "b")],
+        ],
+    ),
+    "a text waits until other words begin": (
+        [candidate({"text": "a"}, CALL), candidate({"text": "T", "thought": True}), candidate({"text": "b"})],
+        [
+            *[Opened(0, ir.Text("")), Grew(0, "a"), Opened(1, ir.Call("c1", "f", "")), Grew(1, '{"a": 1}'), Closed(1)],
+            *[Closed(0), Opened(2, ir.Reasoning("")), Grew(2, "T"), Closed(2), Opened(3, ir.Text("")), Grew(3, "b")],
         ],
     ),
     "calls without ids are numbered": (
@@ -103,7 +117,7 @@ def test_arguments_keep_their_text():
 def test_what_is_skipped_is_named_and_parts_the_text():
     chunks = [candidate({"text": "a"}, {"executableCode": {"code": "1"}}, {"text": "b", "partMetadata": {"x": 1}}, {"hologram": {}})]
     events, unread = decoded(*chunks)
-    assert events == [Opened(0, ir.Text("")), Grew(0, "a"), Closed(0), Opened(1, ir.Text("")), Grew(1, "b"), Closed(1)]
+    assert events == [Opened(0, ir.Text("")), Grew(0, "a"), Closed(0), Opened(1, ir.Text("")), Grew(1, "b")]
     assert unread == ["answer:executableCode", "answer:partMetadata", "answer:part"]
 
 
@@ -164,10 +178,10 @@ def test_every_candidate_is_an_answer_with_a_state_of_its_own():
         [
             *[Opened(0, ir.Text(""), 1), Grew(0, "b")],
             *[Opened(1, ir.Text("")), Grew(1, "a")],
-            *[Closed(0), Opened(2, ir.Call("call_0", "f", "", minted=True), 1), Grew(2, "{}"), Closed(2)],
-            *[Closed(1), Opened(3, ir.Call("call_0", "g", "", minted=True)), Grew(3, "{}"), Closed(3), Finish(ir.Stop.TOOLS)],
+            *[Opened(2, ir.Call("call_0", "f", "", minted=True), 1), Grew(2, "{}"), Closed(2)],
+            *[Opened(3, ir.Call("call_0", "g", "", minted=True)), Grew(3, "{}"), Closed(3), Closed(1), Finish(ir.Stop.TOOLS)],
             *[Opened(4, ir.Text(""), 2), Grew(4, "c")],
-            Finish(ir.Stop.TOOLS, choice=1),
+            *[Closed(0), Finish(ir.Stop.TOOLS, choice=1)],
             *[Grew(4, "d"), Cited(4, ir.Citation("u")), Finish(ir.Stop.LENGTH, choice=2)],
         ],
         [],
@@ -225,8 +239,8 @@ def test_sources_count_over_all_of_the_text_and_are_said_once():
 
 CHUNKS, RECITED = "answer:groundingMetadata.groundingChunks", "answer:citationMetadata.citations"
 WITHOUT_TEXT = [
-    ([candidate({"text": "a"}), candidate(CALL), candidate(groundingMetadata=SUPPORTED)], [CHUNKS]),
-    ([candidate({"text": "a"}), candidate(CALL), candidate(citationMetadata={"citations": [{"uri": "u"}]})], [RECITED]),
+    ([candidate({"text": "a"}), candidate(CALL, finishReason="STOP"), candidate(groundingMetadata=SUPPORTED)], [CHUNKS]),
+    ([candidate({"text": "a"}), candidate(CALL), candidate({"text": "b"}, citationMetadata={"citations": [{"uri": "u"}]})], [RECITED]),
     ([candidate(CALL, groundingMetadata=SUPPORTED)], [CHUNKS]),
     ([candidate({"text": "a"}, groundingMetadata={"webSearchQueries": ["q"]})], ["answer:groundingMetadata.webSearchQueries"]),
     ([candidate({"text": "a"}, groundingMetadata=SUPPORTED), candidate(CALL, groundingMetadata=SUPPORTED)], []),
@@ -239,6 +253,16 @@ def test_sources_without_an_open_text_are_not_read(chunks, unread):
 
 
 LOGGED = {"chosenCandidates": [{"token": "a", "logProbability": -0.10}]}
+
+
+@pytest.mark.parametrize("last", [{}, {"finishReason": "STOP"}])
+@pytest.mark.parametrize("between", [CALL, {"text": "", "thoughtSignature": "t"}, {"executableCode": {}}])
+def test_sources_and_log_probabilities_may_come_behind_calls_and_tokens(between, last):
+    said = {"citationMetadata": {"citations": [{"uri": "u"}]}, "logprobsResult": LOGGED}
+    for chunks in ([candidate({"text": "a"}, between, **said, **last)], [candidate({"text": "a"}), candidate(between), candidate(**said, **last)]):
+        events, unread = decoded(*chunks)
+        assert [(type(event), event.index) for event in events if isinstance(event, Cited | Logged)] == [(Cited, 0), (Logged, 0)]
+        assert {name for name in unread if name != "answer:executableCode"} == set()
 
 
 def test_log_probabilities_stand_with_their_text():

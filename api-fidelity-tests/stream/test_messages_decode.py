@@ -7,14 +7,17 @@ import json
 import pytest
 from msgspec import structs
 
+from asgi_surface.codecs import CODECS
+from asgi_surface.codecs.base import Context
 from asgi_surface.codecs.messages.answer_verdicts import ANSWER_ROWS
 from asgi_surface.codecs.messages.decode import decoder
 from asgi_surface.codecs.messages.read import read
-from asgi_surface.errors import ErrorFacts, UpstreamDetail
+from asgi_surface.errors import Code, ErrorFacts, UpstreamDetail, UpstreamError
 from asgi_surface.events import Cited, Closed, End, Fault, Finish, Grew, Opened, Sealed, Start, UsageSeen
-from asgi_surface.framing import Frame
-from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
-from asgi_surface.surfaces import MESSAGES
+from asgi_surface.framing import Frame, Framing
+from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Request, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
+from asgi_surface.translation import Translation
 
 
 def start(**members):
@@ -67,6 +70,18 @@ def decoded(*frames):
     events = [event for said in frames for event in reader.feed(frame(said))]
     assert set(reader.unread) <= set(ANSWER_ROWS)
     return events, reader.unread
+
+
+@pytest.mark.parametrize("client", [CHAT, RESPONSES, GEMINI])
+@pytest.mark.parametrize(("blocks", "sound"), [([begin(0, text="Hi"), stop(0)], False), ([], False), ([USE, piece(0, "{}"), stop(0)], True)])
+def test_no_client_gets_an_answer_that_stopped_for_a_call_and_has_none(client, blocks, sound):
+    context = Context(request=Request(turns=()), aliases={}, seal_domain="up", upstream=MESSAGES, model="m", request_id="r", now=0)
+    limits = {"event_bytes": 9999, "output_chars": 99, "eof_ends": False}
+    encoder = CODECS[client].encoder(context)
+    told = Translation(decoder(), encoder, upstream=Framing.SSE, downstream=Framing.SSE, blame=UpstreamError, **limits)
+    told.feed(b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in [start(), *blocks, outcome("tool_use"), END]))
+    assert told.closed
+    assert (told.fault and told.fault.code) == (None if sound else Code.UPSTREAM_BAD_RESPONSE)
 
 
 READ = {

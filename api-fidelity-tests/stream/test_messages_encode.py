@@ -21,9 +21,10 @@ from asgi_surface.codecs.messages.encode import encoder
 from asgi_surface.codecs.messages.write import unsaid, write
 from asgi_surface.errors import Code, GatewayError, UpstreamDetail, UpstreamError
 from asgi_surface.events import Cited, Closed, End, Ending, Finish, Found, Grew, Logged, Opened, Sealed, Start, UsageSeen
-from asgi_surface.framing import Frame
+from asgi_surface.framing import Frame, Framing, splitter
 from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Search, Stop, Text, Usage
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
+from asgi_surface.translation import Translation
 
 ASKED = ir.Request(turns=())
 OMITTED = ir.Request(turns=(), effort=ir.Effort(adaptive=True, summary="omitted"))
@@ -319,6 +320,26 @@ def test_a_search_is_told_as_the_surface_s_own(grammar, events, frames):
     counted = json.loads(encoded(grammar, events, ending=Ending(Stop.END, usage=Usage(1, 2)))[-2][1])["usage"]
     assert counted["server_tool_use"] == {"web_search_requests": 1, "web_fetch_requests": 0}
     assert json.loads(encoded(grammar, events)[-2][1])["usage"] == {"output_tokens": 0}
+
+
+USED = [UsageSeen(Usage(9)), Finish(Stop.END), UsageSeen(Usage(9, 4))]
+CITED = {
+    "a source that was found": (Citation(A.url), set()),
+    "another": (Citation("u"), {"answer:citations"}),
+}
+
+
+@pytest.mark.parametrize(("source", "lost"), CITED.values(), ids=CITED)
+@pytest.mark.parametrize("used", [USED, USED[1:]], ids=["usage at both ends", "usage at the end"])
+def test_a_streamed_search_is_counted_whenever_usage_comes_and_loses_no_source_that_it_found(source, lost, used):
+    limits = {"event_bytes": 99, "output_chars": 99, "eof_ends": True}
+    one = Translation(decoder(), encoder(context()), upstream=Framing.SSE, downstream=Framing.SSE, blame=UpstreamError, **limits)
+    answer = parted(Search("ws_1", QUERY, (A, B)), Text("x", citations=(B, source)))
+    body = one.say([Start("msg_1", "up"), *answer, *used, End()])
+    frames = splitter(Framing.SSE, len(body)).feed(body)
+    assert set(unsaid(one.held, context())) == lost
+    usage = {"input_tokens": 9, "output_tokens": 4, "server_tool_use": {"web_search_requests": 1, "web_fetch_requests": 0}}
+    assert accumulated([(b"", frame.data) for frame in frames])["usage"] == usage
 
 
 FAILURES = {

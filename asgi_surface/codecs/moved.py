@@ -5,7 +5,7 @@ Knows no surface.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from asgi_surface.ir import Call, Document, Inline, Part, Reasoning, Request, Result, Role, Stored, Text, Turn
@@ -15,9 +15,13 @@ from asgi_surface.verdicts import Mention
 def before_words(turns: Iterable[Turn]) -> Iterator[Mention]:
     """Results that are said before words that stood before them: those of a turn, or of neighbouring turns, follow the calls at once."""
     for by_model, run in groupby(turns, key=_by_model):
-        parts = [] if by_model else [part for turn in run if turn.role is Role.USER for part in turn.parts]
-        first = next((index for index, part in enumerate(parts) if not isinstance(part, Result)), len(parts))
-        yield from (Mention("order:result", part.at) for part in parts[first:] if isinstance(part, Result))
+        yield from behind([] if by_model else [part for turn in run if turn.role is Role.USER for part in turn.parts])
+
+
+def behind(parts: Sequence[Part]) -> Iterator[Mention]:
+    """The results among these parts that stand behind something else."""
+    first = next((index for index, part in enumerate(parts) if not isinstance(part, Result)), len(parts))
+    return (Mention("order:result", part.at) for part in parts[first:] if isinstance(part, Result))
 
 
 def before_calls(turns: Iterable[Turn]) -> Iterator[Mention]:

@@ -90,7 +90,7 @@ class _Answer:
     """
 
     def __init__(self, number: int, parts: Iterator[int], skipped: dict[str, None]) -> None:
-        self.finished = False
+        self._finished = False
         self._number = number
         self._parts = parts
         self._skipped = skipped
@@ -110,12 +110,14 @@ class _Answer:
                 yield from self._call(piece)
         stop = reading.reason(STOPS, choice.finish_reason)
         if stop is not None:
-            self.finished = True
+            self._finished = True
             yield from self._calls.finish(cut=stop not in {Stop.END, Stop.TOOLS})
             yield Finish(_meant(stop, called=bool(self._calls)), choice=self._number)
 
     def done(self) -> Iterator[PartEvent]:
-        """Nothing more comes."""
+        """Nothing more comes. A further answer without a finish is missed only where it has a part, so one that gave its role alone gets one."""
+        if self._number and not self._finished:
+            yield from self._open(Text)
         yield from self._close()
         if self._cited:
             self._skipped["answer:annotations.other"] = None
@@ -198,10 +200,7 @@ class ChatDecoder:
         return events
 
     def _done(self) -> Iterator[Event]:
-        for number, answer in self._answers.items():
-            # The table knows of the first answer, and of those that have said something.
-            if number and not answer.finished:
-                raise ValueError("one of several answers without a finish")
+        for answer in self._answers.values():
             yield from answer.done()
         yield End()
 

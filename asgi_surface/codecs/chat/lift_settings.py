@@ -64,7 +64,7 @@ _SCALARS: Final[dict[str, _Scalar]] = {
     "user": _Scalar("user", Decoder(str)),
     "safety_identifier": _Scalar("safety_id", Decoder(str)),
     "metadata": _Scalar("metadata", Decoder(dict[str, str]), ({},), text=True),
-    "service_tier": _Scalar("service_tier", Decoder(str), suffix=_when("auto", "default")),
+    "service_tier": _Scalar("service_tier", Decoder(str), suffix=_when("auto", "default", "flex", "priority")),
     "prompt_cache_key": _Scalar("cache_key", Decoder(str)),
     "verbosity": _Scalar("verbosity", Decoder(Literal["low", "medium", "high"]), suffix=_when("medium")),
 }
@@ -222,7 +222,7 @@ def efforts(given: Members, notes: list[Mention]) -> Effort | None:
     if not wishes:
         return None
     if "off" in wishes:
-        return Effort(off=True, at=at)
+        return Effort(wishes.get("word"), off=True, at=at)
     if wishes.keys() & {"word", "budget"}:
         wishes.pop("adaptive", None)
     return Effort(**wishes, at=at)

@@ -14,7 +14,7 @@ from asgi_surface.codecs.base import Dialect, Lowered, Target
 from asgi_surface.codecs.chat.lower_reasoning import asked
 from asgi_surface.codecs.chat.lower_tools import Names, choice, tool
 from asgi_surface.codecs.chat.lower_turns import messages
-from asgi_surface.codecs.moved import before_calls, before_words, other_ids
+from asgi_surface.codecs.moved import before_calls, other_ids
 from asgi_surface.codecs.strict_schema import is_strict
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Format, Pick, Request, Role, Settings
@@ -28,7 +28,7 @@ _SETTINGS: Final = {
     "seed": "seed",
     "frequency_penalty": "frequency_penalty",
     "presence_penalty": "presence_penalty",
-    "stop": "stop",
+    "stop": "stop",  # OpenAI takes four and refuses more, engines take more
     "n": "n",
     "logprobs": "logprobs",
     "top_logprobs": "top_logprobs",
@@ -66,7 +66,7 @@ def lower(request: Request, target: Target) -> Lowered:
     if request.stream:
         body.say("stream", True, "/stream")
         body.members |= _STREAM_OPTIONS[target.dialect.stream_usage]
-    emulated += (*before_words(request.turns), *before_calls(request.turns), *other_ids(request, names.id))
+    emulated += (*before_calls(request.turns), *other_ids(request, names.id))
     added = frozenset(body.members.keys() - body.origins.keys())
     return Lowered(members=body.members, origins=body.origins, added=added, aliases=names.aliases(), emulated=(*names.emulated(), *emulated))
 

@@ -41,14 +41,16 @@ def _by_template(effort: Effort, dialect: Dialect, emulated: list[Mention]) -> S
 
 def _by_thinking(effort: Effort, dialect: Dialect, emulated: list[Mention]) -> Said:
     """DeepSeek, GLM and Kimi: a switch, and a word beside it."""
+    word = _word(effort, dialect, emulated)
     if effort.off:
         return {"thinking": {"type": "disabled"}}
-    return {"thinking": {"type": "enabled"}} | _by_word(effort, dialect, emulated)
+    return {"thinking": {"type": "enabled"}} | ({} if word is None else {"reasoning_effort": word})
 
 
 def _by_reasoning(effort: Effort, dialect: Dialect, emulated: list[Mention]) -> Said:
     """OpenRouter takes a word or a budget, not both."""
     if effort.budget is not None and not effort.off:
+        emulated += [Mention("effort:word", effort.at)] if effort.word is not None else []
         return {"reasoning": {"max_tokens": effort.budget}}
     word = _word(effort, dialect, emulated)
     return {"reasoning": {"enabled": True} if word is None else {"effort": word}}
@@ -82,19 +84,21 @@ def _word(effort: Effort, dialect: Dialect, emulated: list[Mention]) -> str | No
     return next((word for word, budget in words if budget >= effort.budget), words[-1][0])
 
 
-def replayed(parts: Sequence[Part], target: Target, *, called: bool) -> tuple[list[Said], Said]:
+def replayed(parts: Sequence[Part], target: Target, emulated: list[Mention], *, heard: bool, called: bool) -> tuple[list[Said], Said]:
     """What an assistant's message says of its reasoning: parts of its content, and members.
 
-    Raises `RequestError` at a seal that another provider minted.
+    `heard` tells whether there is a message at all, `called` whether it has calls. Raises `RequestError` at a seal that another provider minted.
     """
     thoughts = [part for part in parts if isinstance(part, Reasoning)]
-    sealed = [_detail(part, part.seal) for part in thoughts if part.seal is not None and is_own(part.seal, target, part.at)]
-    if sealed:
-        return [], {"reasoning_details": sealed}
-    text = "\n\n".join(part.text for part in thoughts if part.text)
+    sealed = {index: _detail(part, part.seal) for index, part in enumerate(thoughts) if part.seal and is_own(part.seal, target, part.at)}
     dialect = target.dialect
-    wanted = dialect.reasoning_replay == "always" or (called and dialect.reasoning_replay == "tools")
-    return _PLACES[dialect.reasoning_field](text) if text and wanted else ([], {})
+    wanted = heard and (dialect.reasoning_replay == "always" or (called and dialect.reasoning_replay == "tools"))
+    if wanted and not sealed:
+        text = "\n\n".join(part.text for part in thoughts if part.text)
+        return _PLACES[dialect.reasoning_field](text) if text else ([], {})
+    unsaid = (part for index, part in enumerate(thoughts) if (not heard if index in sealed else part.text))
+    emulated += (Mention("reasoning:unsaid", part.at) for part in unsaid)
+    return [], {"reasoning_details": [*sealed.values()]} if sealed else {}
 
 
 def is_own(seal: Seal, target: Target, at: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from asgi_surface.codecs.base import Target
 from asgi_surface.codecs.chat.lower_reasoning import is_own, replayed
 from asgi_surface.codecs.chat.lower_tools import Names
+from asgi_surface.codecs.moved import behind
 from asgi_surface.codecs.wrapping import FAILED, wrapped
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Audio, Call, Document, Form, Image, Inline, Part, Reasoning, Refusal, Result, Role, Seal, Stored, Text, Turn
@@ -34,11 +35,13 @@ def messages(turns: tuple[Turn, ...], target: Target, names: Names, emulated: li
 def _messages(turns: tuple[Turn, ...], target: Target, names: Names, emulated: list[Mention]) -> Iterator[_Said]:
     for by_model, run in groupby(turns, key=lambda turn: turn.role is Role.ASSISTANT):
         if by_model:
-            yield from _assistant([part for turn in run for part in turn.parts], target, names)
+            yield from _assistant([part for turn in run for part in turn.parts], target, names, emulated)
             continue
         others = list(run)
-        # A call's results must follow it at once; what stands before or between them moves behind them.
-        for result in _of(Result, (part for turn in others for part in turn.parts)):
+        parts = [part for turn in others for part in turn.parts]
+        # A call's results must follow it at once; what stands before or between them, instructions too, moves behind them.
+        emulated += behind(parts)
+        for result in _of(Result, parts):
             yield _result(result, names, emulated)
         for turn in others:
             yield from _plain(turn, target, emulated)
@@ -77,10 +80,10 @@ def _user(part: Part) -> _Said:
     return writer(part) if writer else _refuse(part, "a user's message does not hold this")
 
 
-def _assistant(parts: list[Part], target: Target, names: Names) -> Iterator[_Said]:
+def _assistant(parts: list[Part], target: Target, names: Names, emulated: list[Mention]) -> Iterator[_Said]:
     said = [_uttered(part) for part in parts if not isinstance(part, (Call, Reasoning))]
     calls = [_call(call, target, names) for call in _of(Call, parts)]
-    thoughts, reasoned = replayed(parts, target, called=bool(calls))
+    thoughts, reasoned = replayed(parts, target, emulated, heard=bool(said or calls), called=bool(calls))
     if said or calls:
         yield {"role": "assistant", "content": _content([*thoughts, *said]), **reasoned, **({"tool_calls": calls} if calls else {})}
 

@@ -50,6 +50,8 @@ field:metadata                            -eaa  labels of a stored answer
 field:service_tier                        -err  the surface has other tiers
 field:service_tier.auto                   -aaa  leaves the tier to the provider
 field:service_tier.default                -eee
+field:service_tier.flex                   -ere  Messages has no such tier to ask for
+field:service_tier.priority               -ere  Messages has no such tier to ask for
 field:user                                -eaa  an end user's id, for the provider that it was given for
 field:safety_identifier                   -eaa  an end user's id, for the provider that it was given for
 field:prompt_cache_key                    -eaa  a hint to a cache

@@ -1,7 +1,8 @@
 """Reads what a stream's chunks say of one candidate. Knows no other candidate, and nothing of chunks else.
 
-Text may come after a finish: the part that words last went into stays open until another begins. Chunks carry whole calls; neighbouring pieces of one
-kind are one part, and a token ends the thought that it stands on.
+Text may come after a finish: the part that words last went into stays open until another begins. Sources come late: a text waits for them, though
+calls and tokens follow it, until other words begin or the finish has come. Chunks carry whole calls; neighbouring pieces of one kind are one part,
+and a token ends the thought that it stands on.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class CandidateDecoder:
         self._calls = 0
         self._places: list[_Place] = []
         self._flat: _Flat | None = None
+        self._waiting: int | None = None
         self._growing: _Growing | None = None
         self._cited: set[tuple[int, ir.Citation]] = set()
         self._stop: ir.Stop | None = None
@@ -67,6 +69,7 @@ class CandidateDecoder:
     def _finish(self, stop: ir.Stop | None) -> Iterator[Event]:
         if stop is not None:
             self._stop = stop
+            yield from self._settle()
             yield Finish(stopped(stop, calls=self._calls > 0), choice=self._choice)
 
     def _part(self, raw: Mapping[str, Raw]) -> Iterator[Event]:
@@ -91,6 +94,7 @@ class CandidateDecoder:
         flat = self._flat
         if flat is None or flat.kind is not type(said) or not continues:
             yield from self._close()
+            yield from self._settle() if said.text else ()  # a token alone is no words
             opened = self._open(ir.Text("") if isinstance(said, ir.Text) else ir.Reasoning(""), placed=placed)
             yield opened
             flat = self._flat = _Flat(opened.index, type(said))
@@ -135,9 +139,22 @@ class CandidateDecoder:
         return Opened(index, part, self._choice)
 
     def _close(self) -> Iterator[Event]:
-        if self._flat is not None:
-            yield Closed(self._flat.index)
-            self._flat = None
+        """Words go nowhere for now. Text waits for its sources."""
+        flat, self._flat = self._flat, None
+        if flat is not None and flat.kind is ir.Text:
+            self._waiting = flat.index
+        elif flat is not None:
+            yield Closed(flat.index)
+
+    def _settle(self) -> Iterator[Event]:
+        """The text that waited is whole."""
+        if self._waiting is not None:
+            yield Closed(self._waiting)
+            self._waiting = None
+
+    def _text(self) -> int | None:
+        """The open text."""
+        return self._flat.index if self._flat is not None and self._flat.kind is ir.Text else self._waiting
 
     def _sources(self, candidate: Candidate) -> Iterator[Event]:
         """Sources of the open text. Gemini gives them late, counts over all that was said, and may say them again."""
@@ -151,7 +168,7 @@ class CandidateDecoder:
     def _cite(self, name: str, index: int, citation: ir.Citation) -> Iterator[Event]:
         if (index, citation) in self._cited:
             return
-        if self._flat is None or self._flat.index != index:
+        if index != self._text():
             self._skip([name])
             return
         self._cited.add((index, citation))
@@ -162,10 +179,11 @@ class CandidateDecoder:
         self._skip(unread)
         if logprobs is None:
             return
-        if self._flat is None or self._flat.kind is not ir.Text:
+        text = self._text()
+        if text is None:
             self._skip([OTHER])
         else:
-            yield Logged(self._flat.index, logprobs)
+            yield Logged(text, logprobs)
 
 
 def _grows(call: Raw) -> bool:

@@ -96,6 +96,5 @@ def _calling(value: Value, uses: Uses) -> ir.Choice | None:
         names = tuple(item.text() for item in allowed.items())
         forced = mode == "ANY" and len(names) == 1
         uses.note("choice:allowedFunctionNames.one" if forced else "choice:allowedFunctionNames", allowed.at)
-    if mode != "VALIDATED" or names is None:
-        uses.note(f"choice:{mode.replace('MODE_UNSPECIFIED', 'AUTO')}", fields["mode"].at if "mode" in fields else value.at)
+    uses.note(f"choice:{mode.replace('MODE_UNSPECIFIED', 'AUTO')}", fields["mode"].at if "mode" in fields else value.at)
     return ir.Choice(_PICKS[mode], names, value.at)

@@ -17,6 +17,7 @@ from asgi_surface import ir
 from asgi_surface.codecs.base import Dialect, Lowered, Target
 from asgi_surface.codecs.gemini.lower_contents import INSTRUCTIONS, Contents, instruction, refused
 from asgi_surface.codecs.gemini.parts import Json
+from asgi_surface.codecs.gemini.schemas import is_enforced
 from asgi_surface.codecs.moved import joined
 from asgi_surface.codecs.spelling import Names, Rule
 from asgi_surface.codecs.wrapping import wrapper
@@ -30,29 +31,40 @@ def lower(request: ir.Request, target: Target) -> Lowered:
     """The body. Whether the answer is streamed stands in the path, as the model does."""
     names = Names(request, _RULE)
     said: dict[str, tuple[object, str]] = {}
-    for name, value, at in itertools.chain(_conversation(request, target, names), _tools(request, target, names), _rest(request, target)):
+    moved: list[Mention] = []
+    for name, value, at in itertools.chain(_conversation(request, target, names, moved), _tools(request, target, names), _rest(request, target)):
         if value:
             said[name] = (value, at)
     return Lowered(
         members={name: Raw(msgspec.json.encode(value)) for name, (value, _) in said.items()},
         origins={name: at for name, (_, at) in said.items()},
         aliases=names.aliases(custom=False),
-        emulated=(*_emulated(request, target.dialect, names), *joined(request)),
+        emulated=(*_emulated(request, target.dialect, names), *moved, *joined(request)),
     )
 
 
 def _emulated(request: ir.Request, dialect: Dialect, names: Names) -> Iterator[Mention]:
     yield from (Mention(f"role:{turn.role}.mid", turn.at) for turn in _divided(request)[1] if turn.role in INSTRUCTIONS)
-    for tool in request.tools:
-        if tool.form is ir.Form.CUSTOM:
-            yield Mention("tool:custom", tool.at)
-        if names.of(tool) != tool.name:
-            yield Mention("tool:name" if tool.namespace is None else "tool:namespace", tool.at)
-    if request.choice is not None and request.choice.names is not None and request.choice.pick is ir.Pick.AUTO:
+    for node in names.nodes.values():  # a call stands for its tool where that is no longer offered
+        if node.form is ir.Form.CUSTOM:
+            yield Mention("tool:custom", node.at)
+        if names.of(node) != node.name:
+            yield Mention("tool:name" if node.namespace is None else "tool:namespace", node.at)
+    if request.choice is not None and request.choice.names and request.choice.pick is ir.Pick.AUTO:
         yield Mention("choice:validated", request.choice.at)
     effort = request.effort
     if effort is not None and effort.word not in {None, "none"} and not _is_level(effort, dialect):
         yield Mention("effort:word", effort.at)
+    if request.format is not None:
+        yield from (Mention(f"format:{name}", request.format.at) for name in _reformed(request.format))
+
+
+def _reformed(wanted: ir.Format) -> Iterator[str]:
+    """What a schema's guarantee differs in: every schema of an answer is enforced here, but not all that it may say."""
+    if wanted.strict is False:
+        yield "strict"
+    if wanted.schema is not None and not is_enforced(wanted.schema):
+        yield "schema"
 
 
 def _divided(request: ir.Request) -> tuple[tuple[ir.Turn, ...], tuple[ir.Turn, ...]]:
@@ -61,13 +73,13 @@ def _divided(request: ir.Request) -> tuple[tuple[ir.Turn, ...], tuple[ir.Turn, .
     return leading, request.turns[len(leading) :]
 
 
-def _conversation(request: ir.Request, target: Target, names: Names) -> Iterator[tuple[str, object, str]]:
+def _conversation(request: ir.Request, target: Target, names: Names, moved: list[Mention]) -> Iterator[tuple[str, object, str]]:
     leading, turns = _divided(request)
     if not turns:
         raise refused("Gemini answers a user; here are only instructions", leading[0].at if leading else "")
     if turns[-1].role is ir.Role.ASSISTANT and not target.dialect.prefill:
         raise refused("Gemini does not continue the model's own turn", turns[-1].at)
-    contents = Contents(target, names)
+    contents = Contents(target, names, moved)
     if leading:
         yield "systemInstruction", {"parts": [instruction(part) for turn in leading for part in turn.parts]}, leading[0].at
     yield "contents", contents.said(turns), turns[0].at
@@ -98,6 +110,10 @@ def _tool(tool: ir.Tool, target: Target, names: Names) -> Json:
 def _choice(choice: ir.Choice, names: Names) -> Json:
     if choice.names is None:
         return {"mode": _MODES[choice.pick]}
+    if not choice.names and choice.pick is ir.Pick.REQUIRED:
+        raise refused("a call is demanded, and no tool is allowed", choice.at)
+    if not choice.names:  # to Gemini an empty list allows all
+        return {"mode": "NONE"}
     # A list of names stands only with ANY, or with VALIDATED, under which the model may answer as well.
     return {"mode": _NAMED_MODES[choice.pick], "allowedFunctionNames": [names.chosen(name)[1] for name in choice.names]}
 

@@ -18,6 +18,7 @@ from asgi_surface.codecs.wrapping import wrapped
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.members import Members
 from asgi_surface.surfaces import GEMINI
+from asgi_surface.verdicts import Mention
 
 _OBJECT: Final = msgspec.json.Decoder(Members)
 _MADE: Final = re.compile(r"asf_call_[0-9]+_")
@@ -36,11 +37,12 @@ def refused(why: str, at: str) -> RequestError:
 
 
 class Contents:
-    """Says the turns of one request, and remembers its calls: Gemini names the function on each result."""
+    """Says the turns of one request, and remembers its calls: Gemini names the function on each result. `moved` takes results out of their order."""
 
-    def __init__(self, target: Target, names: Names) -> None:
+    def __init__(self, target: Target, names: Names, moved: list[Mention]) -> None:
         self._target = target
         self._names = names
+        self._moved = moved
         self._calls: dict[str, tuple[int, ir.Call]] = {}
         self._writers: dict[type[ir.Part], Callable[[Any], Json]] = {
             ir.Text: _text,
@@ -68,8 +70,11 @@ class Contents:
         for part in parts:
             if isinstance(part, ir.Call):
                 self._calls[part.id] = (len(self._calls), part)
-        results = iter(sorted((part for part in parts if isinstance(part, ir.Result)), key=self._order))
-        parts = [next(results) if isinstance(part, ir.Result) else part for part in parts]
+        given = [part for part in parts if isinstance(part, ir.Result)]
+        results = sorted(given, key=self._order)
+        self._moved += (Mention("order:result", part.at) for part, other in zip(results, given, strict=True) if part is not other)
+        places = iter(results)
+        parts = [next(places) if isinstance(part, ir.Result) else part for part in parts]
         return list(signed(parts, lambda part: self._writers[type(part)](part), self._token, _CARRIERS))
 
     def _order(self, result: ir.Result) -> int:

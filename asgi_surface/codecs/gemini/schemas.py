@@ -1,4 +1,4 @@
-"""Gemini's own schemas (an OpenAPI subset) as JSON Schema. Knows nothing of tools or answers.
+"""Gemini's own schemas (an OpenAPI subset) as JSON Schema, and what of JSON Schema Gemini enforces. Knows nothing of tools or answers.
 
 Only what the two spell differently is written anew: type names, `nullable`, snake_case keywords, and counts that proto JSON writes as strings.
 Everything else keeps its bytes, and names of properties are never taken for keywords.
@@ -7,7 +7,7 @@ Everything else keeps its bytes, and names of properties are never taken for key
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -26,6 +26,16 @@ _KEYWORDS: Final = frozenset({"anyOf", "additionalProperties", "propertyOrdering
     side + what for side in ("min", "max") for what in ("Items", "Length", "Properties")
 }
 _RENAMED: Final = {"defs": "$defs", "ref": "$ref"}
+# As the SDK's `response_json_schema` lists them. `oneOf` is taken for `anyOf`, and others may be sent and mean nothing.
+_ENFORCED: Final = frozenset(
+    {
+        *("$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems", "minItems", "maxItems"),
+        *("minimum", "maximum", "anyOf", "properties", "additionalProperties", "required", "propertyOrdering"),
+    }
+)
+_REMARKS: Final = frozenset({"$schema", "$comment", "default", "deprecated", "examples", "readOnly", "writeOnly"})
+"""Keywords that forbid nothing."""
+_ANY: Final = Decoder()
 
 
 def openapi(value: Value) -> Raw:
@@ -34,6 +44,23 @@ def openapi(value: Value) -> Raw:
         return _schema(value.raw)
     except (msgspec.DecodeError, RecursionError):
         value.malformed()
+
+
+def is_enforced(raw: Raw) -> bool:
+    """Whether Gemini holds an answer to all that this JSON Schema says."""
+    try:
+        return _is_enforced(_ANY.decode(raw))
+    except (msgspec.DecodeError, RecursionError, AttributeError, TypeError):  # no schema at all
+        return False
+
+
+def _is_enforced(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return True
+    maps = (inner for name in ("properties", "$defs") for inner in schema.get(name, {}).values())
+    lists = (inner for name in ("anyOf", "prefixItems") for inner in schema.get(name, ()))
+    single = (schema.get(name) for name in ("items", "additionalProperties"))
+    return schema.keys() <= _ENFORCED | _REMARKS and all(map(_is_enforced, (*maps, *lists, *single)))
 
 
 def _schema(raw: Raw) -> Raw:

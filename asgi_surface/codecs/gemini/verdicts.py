@@ -41,7 +41,7 @@ ROWS: Final = table(
     field:generationConfig.topP                                   eee-
     field:generationConfig.topK                                   rre-  OpenAI samples without top_k
     field:generationConfig.maxOutputTokens                        eee-
-    field:generationConfig.stopSequences                          ere-  Responses takes no stop sequences
+    field:generationConfig.stopSequences                          ere-  Responses takes no stop sequences, OpenAI's Chat four of them
     field:generationConfig.candidateCount                         err-  only Chat gives several answers
     field:generationConfig.seed                                   err-  only Chat takes a seed
     field:generationConfig.presencePenalty                        err-  only Chat takes penalties

@@ -87,15 +87,20 @@ def _calls(request: ir.Request) -> dict[str, str]:
 
 def _emulated(request: ir.Request, names: Names) -> Iterator[Mention]:
     """What the client's surface has and Messages says another way."""
-    for tool in offered(request):
-        if tool.form is ir.Form.CUSTOM:
-            yield Mention("tool:custom", tool.at)
-        elif names.of(tool) != tool.name:
-            yield Mention("tool:name" if tool.namespace is None else "tool:namespace", tool.at)
-        if is_typeless(tool):
-            yield Mention("tool:schema", tool.at)
+    tools = offered(request)
+    # A call stands here for its tool where that is no longer offered.
+    used: list[ir.Tool | ir.Call] = [*tools, *(node for node in names.nodes.values() if isinstance(node, ir.Call))]
+    for node in used:
+        if node.form is ir.Form.CUSTOM:
+            yield Mention("tool:custom", node.at)
+        elif names.of(node) != node.name:
+            yield Mention("tool:name" if node.namespace is None else "tool:namespace", node.at)
+    yield from (Mention("tool:schema", tool.at) for tool in tools if is_typeless(tool))
     if request.choice is not None and request.choice.names is not None and not forced(request.choice):
         yield Mention("choice:allowed_tools", request.choice.at)
+    # Every schema of an answer is enforced here.
+    if request.format is not None and request.format.strict is False:
+        yield Mention("format:strict", request.format.at)
     yield from (Mention("document:media", part.at) for part in _parts(request) if _is_retyped(part))
 
 

@@ -25,9 +25,9 @@ _PICKS: Final = {ir.Pick.AUTO: "auto", ir.Pick.REQUIRED: "any", ir.Pick.NONE: "n
 def offered(request: ir.Request) -> tuple[ir.Tool, ...]:
     """The tools to offer. Messages has no list of allowed tools, so the others are left out; a single forced tool it can name."""
     wanted = request.choice
-    if wanted is None or wanted.names is None:
+    if wanted is None:
         return request.tools
-    chosen = tuple(tool for tool in request.tools if tool.name in wanted.names)
+    chosen = tuple(tool for tool in request.tools if wanted.names is None or tool.name in wanted.names)
     if not chosen and wanted.pick is ir.Pick.REQUIRED:
         raise refused("the tool that must be called is not offered", wanted.at)
     return request.tools if forced(wanted) else chosen
@@ -68,8 +68,7 @@ def is_typeless(tool: ir.Tool) -> bool:
     """Whether the schema of a tool's arguments does not say that they are an object."""
     if tool.schema is None or tool.form is not ir.Form.FUNCTION:
         return False
-    members = _MEMBERS.decode(tool.schema)
-    return bool(members) and "type" not in members
+    return "type" not in _MEMBERS.decode(tool.schema)
 
 
 def _schema(tool: ir.Tool) -> Raw:

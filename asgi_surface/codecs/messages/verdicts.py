@@ -19,7 +19,7 @@ field:stream                                      ee-e
 field:temperature                                 ee-e
 field:top_p                                       ee-e
 field:top_k                                       rr-e  no limit to the likeliest tokens
-field:stop_sequences                              er-e  no stop sequences there
+field:stop_sequences                              er-e  Responses takes no stop sequences, OpenAI's Chat four of them
 field:tools                                       ee-e
 field:tool_choice                                 ee-e
 field:tool_choice.disable_parallel_tool_use       ee-r  parallel calls cannot be turned off

@@ -38,6 +38,8 @@ _SPELLED: Final = {
     ("parallel_tool_calls", b"false"): "field:parallel_tool_calls.false",
     ("service_tier", b'"auto"'): "field:service_tier.auto",
     ("service_tier", b'"default"'): "field:service_tier.default",
+    ("service_tier", b'"flex"'): "field:service_tier.flex",
+    ("service_tier", b'"priority"'): "field:service_tier.priority",
     ("store", b"false"): "field:store.false",
 }
 

@@ -58,16 +58,14 @@ def lower(request: ir.Request, target: Target) -> Lowered:
         members=model | {member.name: Raw(msgspec.json.encode(member.value)) for member in said},
         origins={member.name: member.origin for member in said if member.origin is not None},
         added=frozenset(member.name for member in said if member.origin is None),
-        aliases=lower_tools.aliases(request.tools, target),
+        aliases=lower_tools.aliases(request, target),
         emulated=(*_emulated(request, target), *moved.other_ids(request, lower_items.call_id), *moved.other_names(request), *_moved(request.turns)),
     )
 
 
 def _emulated(request: ir.Request, target: Target) -> Iterator[Mention]:
     """What is said another way because of its value or the dialect: the source's table cannot know it."""
-    for tool in request.tools:
-        if (how := lower_tools.emulation(tool, target)) is not None:
-            yield Mention(how, tool.at)
+    yield from (Mention(how, node.at) for node, how in lower_tools.emulations(request, target))
     for turn in _instructions(request.turns)[1]:
         if turn.role in _INSTRUCTIONS and turn.role != target.dialect.instruction_role:
             yield Mention(f"role:{turn.role}", turn.at)

@@ -11,7 +11,7 @@ from typing import Any
 
 from asgi_surface import ir
 from asgi_surface.codecs.base import Alias, Target
-from asgi_surface.codecs.spelling import OPENAI
+from asgi_surface.codecs.spelling import OPENAI, Names
 from asgi_surface.codecs.wrapping import wrapper
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.surfaces import Feature
@@ -36,17 +36,18 @@ def is_wrapped(node: ir.Tool | ir.Call, target: Target) -> bool:
     return node.form is ir.Form.CUSTOM and not as_custom(node, target)
 
 
-def emulation(tool: ir.Tool, target: Target) -> str | None:
-    """How a tool is said another way, if it is: wrapped, or by another name."""
-    if is_wrapped(tool, target):
-        return "tool:custom"
-    return None if OPENAI.fitting(tool.name) == tool.name else "tool:name"
+def emulations(request: ir.Request, target: Target) -> Iterator[tuple[ir.Tool | ir.Call, str]]:
+    """The tools, and calls of tools that are no longer offered, that are said another way, and how: wrapped, or by another name."""
+    for node in Names(request, OPENAI).nodes.values():
+        if is_wrapped(node, target):
+            yield node, "tool:custom"
+        elif OPENAI.fitting(node.name) != node.name:
+            yield node, "tool:name"
 
 
-def aliases(tools: tuple[ir.Tool, ...], target: Target) -> Mapping[str, Alias]:
+def aliases(request: ir.Request, target: Target) -> Mapping[str, Alias]:
     """What the client calls the tools that have another name or form upstream."""
-    said = (tool for tool in tools if emulation(tool, target) is not None)
-    return {OPENAI.fitting(tool.name): Alias(tool.name, tool.form, tool.namespace) for tool in said}
+    return {OPENAI.fitting(node.name): Alias(node.name, node.form, node.namespace) for node, _ in emulations(request, target)}
 
 
 def tools(given: tuple[ir.Tool, ...], target: Target) -> Iterator[dict[str, Any]]:

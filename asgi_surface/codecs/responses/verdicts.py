@@ -29,6 +29,8 @@ field:prompt_cache_retention                         a-aa  a hint to a cache
 field:service_tier                                   e-rr  other tiers of speed and price
 field:service_tier.auto                              a-aa  leaves the tier to the provider
 field:service_tier.default                           e-ee
+field:service_tier.flex                              e-re  Messages has no such tier to ask for
+field:service_tier.priority                          e-re  Messages has no such tier to ask for
 field:store                                          r-rr  the answer cannot be fetched later
 field:store.false                                    a-ae  Chat stores only what it is asked to, Messages nothing
 field:truncation                                     r-rr  no server that shortens the history

@@ -204,8 +204,9 @@ def _annotation(citation: Citation, length: int) -> _Object:
 def _usage(usage: Usage) -> _Object:
     """Tokens as far as the upstream counted them.
 
-    The SDK's types demand every number, but neither its parser nor any client that was tried minds when details are missing, so what nobody counted
-    is not said to be 0. Without the three totals clients die, and in details that are there Codex demands `cached_tokens`, or it reads no answer.
+    The SDK's types demand every number, but neither its parser nor openai-agents, pydantic-ai or LangChain mind when details are missing, so what
+    nobody counted is not said to be 0. Without the three totals clients die, and in details that are there Codex demands `cached_tokens`, or it
+    reads no answer.
     """
     asked, answered = usage.input or 0, usage.output or 0
     written = {} if usage.cache_write is None else {"cache_write_tokens": usage.cache_write}
