@@ -103,18 +103,35 @@ def plain(handler):
     return app
 
 
+class Told(asyncio.Protocol):
+    """Keeps what the server wrote, also when it ends with a reset, as it does where it closes on a client that still writes."""
+
+    def __init__(self) -> None:
+        self.said = b""
+        self.over = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self.said += data
+
+    def eof_received(self) -> None:
+        self.over.set()
+
+    def connection_lost(self, _why: Exception | None) -> None:
+        self.over.set()
+
+
 async def talk(port, *pieces, pause=0.0, **options):
-    """Send the pieces, then read to the end: the client's own port and everything the server wrote."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, **options)
-    local = writer.get_extra_info("sockname")[1]
+    """Send the pieces, then wait for the end: the client's own port and everything the server wrote."""
+    transport, told = await asyncio.get_running_loop().create_connection(Told, "127.0.0.1", port, **options)
+    local = transport.get_extra_info("sockname")[1]
     for piece in pieces:
-        if not reader.at_eof():
-            writer.write(piece)
+        if not told.over.is_set():
+            transport.write(piece)
             await asyncio.sleep(pause)
     async with asyncio.timeout(5):
-        said = await reader.read()
-    writer.close()
-    return local, said
+        await told.over.wait()
+    transport.close()
+    return local, told.said
 
 
 def statuses(said):

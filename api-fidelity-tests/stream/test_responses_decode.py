@@ -398,12 +398,23 @@ ENDS = {
     "filtered": (event("incomplete", response=response("incomplete", incomplete_details={"reason": "content_filter"}, usage=USAGE)), Stop.FILTER),
     "no reason": (event("incomplete", response=response("incomplete", usage=USAGE)), Stop.OTHER),
     "cancelled": (event("cancelled", response=response("cancelled", usage=USAGE)), Stop.OTHER),
+    "cancelled, by the response in it": (event("completed", response=response("cancelled", usage=USAGE)), Stop.OTHER),
+    "incomplete, by the response in it": (
+        event("completed", response=response("incomplete", incomplete_details={"reason": "max_output_tokens"}, usage=USAGE)),
+        Stop.LENGTH,
+    ),
+    "without a status": (event("completed", response=response(None, usage=USAGE)), Stop.END),
 }
 
 
 @pytest.mark.parametrize(("terminal", "stop"), ENDS.values(), ids=ENDS)
 def test_an_end_says_why(terminal, stop):
     assert decoded(CREATED, terminal)[0][-3:] == ended(stop)
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_a_response_that_still_runs_has_not_finished(status):
+    assert decoded(CREATED, event("completed", response=response(status, usage=USAGE)))[0] == [START, UsageSeen(Usage(11, 7)), End()]
 
 
 def test_usage_is_nothing_when_it_was_not_said():
@@ -414,6 +425,14 @@ FAULTS = {
     "failed": (
         event("failed", response=response("failed", usage=USAGE, error={"code": "server_error", "message": "M"})),
         [UsageSeen(Usage(11, 7)), Fault(ErrorFacts("M", UpstreamDetail(code="server_error")))],
+    ),
+    "failed, by the response in it": (
+        event("completed", response=response("failed", usage=USAGE, error={"code": "server_error", "message": "M"})),
+        [UsageSeen(Usage(11, 7)), Fault(ErrorFacts("M", UpstreamDetail(code="server_error")))],
+    ),
+    "an error in a response without a status": (
+        event("incomplete", response=response(None, error={"code": "server_error", "message": "M"})),
+        [Fault(ErrorFacts("M", UpstreamDetail(code="server_error")))],
     ),
     "flat": (
         {"type": "error", "code": "rate_limit_exceeded", "message": "M", "param": None},

@@ -249,6 +249,22 @@ def test_an_error_body_inside_a_stream_is_a_failure(heard, wires, client, origin
     bad(heard(client, origin, [*wires[origin].frames[:begun], wires[origin].error]), Code.UPSTREAM_TRUNCATED)
 
 
+UNTRUE = {
+    "failed": ({"status": "failed", "error": {"code": "server_error", "message": "M"}}, Code.UPSTREAM_ERROR),
+    "failed without a word": ({"status": "failed"}, Code.UPSTREAM_ERROR),
+    "queued": ({"status": "queued"}, Code.UPSTREAM_TRUNCATED),
+    "in_progress": ({"status": "in_progress"}, Code.UPSTREAM_TRUNCATED),
+}
+
+
+@pytest.mark.parametrize("client", [CHAT, MESSAGES, GEMINI, "array"])
+@pytest.mark.parametrize(("told", "code"), UNTRUE.values(), ids=UNTRUE)
+def test_a_terminal_whose_response_denies_it_is_no_success(heard, wires, client, told, code):
+    frames = wires[RESPONSES].frames
+    event = json.loads(frames[-1].partition(b"data: ")[2])
+    bad(heard(client, RESPONSES, [*frames[:-1], *sse(event | {"response": event["response"] | told}, named=True)]), code)
+
+
 @pairs
 def test_an_error_after_the_finish_is_an_error(heard, wires, client, origin):
     """Nothing that looks like success may follow, nor have come before."""

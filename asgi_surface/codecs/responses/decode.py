@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.base import Signal
-from asgi_surface.codecs.responses.answer import ANSWER, finished
+from asgi_surface.codecs.responses.answer import ANSWER, failed, terminal
 from asgi_surface.codecs.responses.decode_items import Ledger, Place, Voice
 from asgi_surface.codecs.responses.read import UNKNOWN, read
 from asgi_surface.codecs.responses.stream import ResponsesWatch
@@ -104,7 +104,7 @@ class ResponsesDecoder:
         kind = event.type if isinstance(event.type, str) else frame.event.decode("latin-1")
         if kind in _PINGS:
             return
-        if kind in _FAULTS or event.error:
+        if kind in _FAULTS or event.error or (kind in _ENDS and failed(reading.decode(ANSWER, bytes(event.response)))):
             yield from _events(ResponsesWatch().see(frame).signals)
             return
         if not self._started and kind.startswith("response."):
@@ -135,7 +135,7 @@ class ResponsesDecoder:
         self.unread += _head(response).unread
         yield from self._ledger.end(reading.decode(_LISTED, bytes(response)).output or [])
         called = self._ledger.called
-        for event in _events(finished(answer, stop)):
+        for event in _events(terminal(answer, stop)):
             yield Finish(Stop.TOOLS) if called and event == Finish(Stop.END) else event
 
 

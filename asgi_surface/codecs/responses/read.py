@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from asgi_surface.codecs import reading
-from asgi_surface.codecs.responses.answer import Answer, finished
+from asgi_surface.codecs.responses.answer import RUNNING, Answer, finished
 from asgi_surface.codecs.responses.answer_verdicts import ANSWER_ROWS
 from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text
 from asgi_surface.lifecycle import Kind
@@ -93,7 +93,7 @@ _LIST: Final = Decoder(list[Raw] | None)
 
 # Unknown words of a status are an unknown end. A response that still runs, or failed, is no answer.
 _ENDS: Final = {"completed": Stop.END, "incomplete": Stop.OTHER}
-_NO_ANSWER: Final = frozenset({"failed", "queued", "in_progress"})
+_NO_ANSWER: Final = RUNNING | {"failed"}
 _UNSAID: Final = ("conversation", "input_transformations", "moderation", "prompt_cache_diagnostics", "tool_usage")
 _WRITES: Final = "usage:input_tokens_details.cache_write_tokens_details"
 _DEEP: Final = 8

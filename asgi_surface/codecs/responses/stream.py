@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
-from asgi_surface.codecs import openai_wire, reading
+from asgi_surface.codecs import reading
 from asgi_surface.codecs.base import Sight, Signal
-from asgi_surface.codecs.responses.answer import ANSWER, finished
+from asgi_surface.codecs.responses.answer import ANSWER, terminal
 from asgi_surface.errors import GatewayError, Kind
 from asgi_surface.framing import Frame
 from asgi_surface.ir import Stop
@@ -61,7 +61,7 @@ class ResponsesWatch:
 
     def _sight(self, kind: str, event: _Event, data: bytes) -> Sight:
         if (stop := _ENDS.get(kind)) is not None:
-            return Sight(finished(reading.decode(ANSWER, bytes(event.response)), stop))
+            return Sight(terminal(reading.decode(ANSWER, bytes(event.response)), stop))
         if kind in _FAULTS or event.error:
             return Sight(_failed(data, event))
         return reading.PING if kind in _PINGS else Sight((), reading.size(event.delta) if kind.endswith(".delta") else 0)
@@ -96,8 +96,7 @@ def _failed(data: bytes, event: _Event) -> tuple[Signal, ...]:
     """The error of `response.failed` stands in the response, that of an `error` event in the event or in its `error`."""
     if not event.response:
         return (reading.fault(reading.error_facts(data)),)
-    answer = reading.decode(ANSWER, bytes(event.response))
-    return (*reading.spent(openai_wire.usage(answer.usage)), reading.fault(reading.facts_of({"error": answer.error})))
+    return terminal(structs.replace(reading.decode(ANSWER, bytes(event.response)), status="failed"), Stop.ERROR)
 
 
 watch: Final = ResponsesWatch
