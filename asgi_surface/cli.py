@@ -16,9 +16,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from asgi_surface.catalog import Catalog, Route
+import msgspec
+
+from asgi_surface.catalog import AuthMode, Catalog, Route
 from asgi_surface.codecs import CODECS, FACES
 from asgi_surface.codecs.zed.envelope import PROVIDERS
+from asgi_surface.connect import CLIENTS, NO_KEY, YOUR_KEY, settings, written
 from asgi_surface.converters import PAIRS, Pair
 from asgi_surface.errors import RequestError
 from asgi_surface.files import default_path, examine
@@ -75,6 +78,15 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("--model", help="the model to ask for, where a route serves any")
     probe.add_argument("--timeout", type=float, default=SECONDS, metavar="SECONDS", help="for each request (default: %(default)s)")
     probe.set_defaults(run=_verify, wrong=probe.error)
+
+    client = commands.add_parser("connect", help="print what a client must be told to ask this gateway")
+    client.add_argument("client", metavar="CLIENT", choices=list(CLIENTS), help=", ".join(CLIENTS))
+    client.add_argument("file", nargs="?", metavar="FILE", help="the route file (default: $ASGI_SURFACE_ROUTES, else routes.toml)")
+    client.add_argument("--surface", choices=list(CODECS), help="the surface it is to speak (default: its usual one)")
+    client.add_argument("--model", help="the model to ask for (default: the first that the file serves)")
+    client.add_argument("--url", default="http://127.0.0.1:8080", help="where the gateway is (default: %(default)s)")
+    client.add_argument("--json", action="store_true", help="for programs: env, files, run and code as JSON")
+    client.set_defaults(run=_connect, wrong=client.error)
 
     server = commands.add_parser("serve", parents=[file], help="run the gateway")
     server.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -188,6 +200,24 @@ async def _verified(catalog: Catalog, arguments: argparse.Namespace) -> int:
         print(line.text, flush=True)
         status = _FALSE if line.bad else status
     return status
+
+
+def _connect(arguments: argparse.Namespace) -> int:
+    ways = CLIENTS[arguments.client].ways
+    if arguments.surface not in {None, *ways}:
+        arguments.wrong(f"{arguments.client} does not speak {arguments.surface}; it speaks {', '.join(ways)}")
+    catalog = _catalog(arguments)
+    if catalog is None:
+        return _BAD_FILE
+    entries = {entry.name: entry for entry in catalog.entries()}
+    model: str = arguments.model or next(iter(entries), "")
+    if not catalog.candidates(model):
+        arguments.wrong(f"the file serves no model {model!r}" if model else "--model is required: the file lists no name")
+    key = NO_KEY if catalog.auth_mode is AuthMode.LOOPBACK else YOUR_KEY
+    context = entries[model].context_tokens if model in entries else None
+    told = settings(arguments.client, arguments.surface, url=arguments.url, model=model, key=key, context=context)
+    print(msgspec.json.encode(told).decode() if arguments.json else "\n".join(written(told)))
+    return _FINE
 
 
 def _serve(arguments: argparse.Namespace) -> int:

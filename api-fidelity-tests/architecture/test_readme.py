@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from asgi_surface.engines import ENGINES
 from asgi_surface.errors import RequestError
 from asgi_surface.lifecycle import TABLE, Kind
 from asgi_surface.planner import plan
-from asgi_surface.surfaces import RESPONSES, Feature
+from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, Feature
 from asgi_surface.upstream import echo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +89,32 @@ def contract() -> str:
     return "\n".join(lines)
 
 
+SHORT = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "gemini": "Gemini"}
+WORK = {"agents": "shell loop", "programs": "answer", "llm-comply": "schema checks"}
+OVER = {"openai-chat": CHAT, "open-responses": RESPONSES, "anthropic": MESSAGES, "google-genai": GEMINI}  # llm-comply's names
+
+
+def clients() -> str:
+    """Each client, what it did through a gateway and over which surface, and what was lost on the way to each kind of upstream."""
+    told = json.loads((ROOT / "api-fidelity-tests/clients/agents/results.json").read_text(encoding="utf-8"))
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for part, work in WORK.items():
+        for name, cells in told[part].items():
+            client, _, surface = name.rpartition(" over ")
+            over = surface if client else OVER[surface]
+            rows.setdefault((work, over, *(cell(cells[short]) for short in SHORT)), []).append(client or part)
+    lines = ["| client | did | over | " + " | ".join(SHORT.values()) + " |", "|---" * 7 + "|"]
+    return "\n".join([*lines, *(f"| {', '.join(names)} | {' | '.join(row)} |" for row, names in rows.items())])
+
+
+def cell(found: Any) -> str:
+    if isinstance(found, str):
+        return found
+    if "refused" in found:
+        return f"refused: {found['refused']}"
+    return "yes" + "".join(f"<br>`{one}`" for one in found["dropped"])
+
+
 def printed(capsys, *arguments) -> str:
     assert main(["matrix", *arguments]) == 0
     return "```\n" + capsys.readouterr().out.strip() + "\n```"
@@ -97,7 +124,8 @@ PIPES, FENCE = r"(?:\|.*\n)+", r"```\n(?:.*\n)*?```\n"
 
 
 @pytest.mark.parametrize(
-    ("mark", "shape"), [("lifecycle", PIPES), ("echo", PIPES), ("engines", PIPES), ("contract", PIPES), ("matrix", FENCE), ("verdicts", FENCE)]
+    ("mark", "shape"),
+    [("lifecycle", PIPES), ("echo", PIPES), ("engines", PIPES), ("contract", PIPES), ("clients", PIPES), ("matrix", FENCE), ("verdicts", FENCE)],
 )
 def test_generated_parts_are_current(mark, shape, accept, capsys):
     text = README.read_text(encoding="utf-8")
@@ -106,6 +134,7 @@ def test_generated_parts_are_current(mark, shape, accept, capsys):
         "echo": directives,
         "engines": engines,
         "contract": contract,
+        "clients": clients,
         "matrix": lambda: printed(capsys, str(ROOT / "routes.toml")),
         "verdicts": lambda: printed(capsys, "--count"),
     }

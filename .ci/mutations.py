@@ -1,0 +1,85 @@
+"""Breaks a converter on purpose, one place at a time, in a copy of the checkout, and shows that the clients' own tests see it.
+
+Needs the clients (.ci/clients/install). Fails when a mutation's place is not there any more, or when no test fails.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = "api-fidelity-tests/clients/agents/test_agents.py"
+
+
+class Mutation(NamedTuple):
+    """What is broken, where, the words there and those in their place; `run` picks the agents that must notice."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+    run: str
+
+
+MUTATIONS = [
+    Mutation(
+        "tool results lose the ids of their calls on the way to Chat Completions",
+        "asgi_surface/codecs/chat/lower_turns.py",
+        '"tool_call_id": names.id(result.call_id)',
+        '"tool_call_id": "call"',
+        "codex and chat or claude and chat",
+    ),
+    Mutation(
+        "a finished answer is told as a cut one in Responses",
+        "asgi_surface/codecs/responses/write.py",
+        "    Stop.END: None,",
+        '    Stop.END: "max_output_tokens",',
+        "codex and messages or codex and chat",
+    ),
+    Mutation(
+        "thought signatures do not reach Gemini",
+        "asgi_surface/codecs/gemini/lower_contents.py",
+        "        return seal.token\n",
+        "        return None\n",
+        "codex and gemini or claude and gemini",
+    ),
+]
+
+
+def tests(folder: Path, run: str) -> int:
+    """The exit status of the agents' tests in a copy: 0 all passed, 1 some failed; anything else is no answer."""
+    clients = os.environ.get("ASGI_SURFACE_CLIENTS") or str(ROOT / ".clients")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", TESTS, "-k", run]
+    environ = {**os.environ, "ASGI_SURFACE_CLIENTS": clients, "PYTHONPATH": str(folder)}
+    ended = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)  # noqa: S603 -- our own tests
+    print(f"  {ended.stdout.splitlines()[-1]}")
+    return ended.returncode if " skipped" not in ended.stdout.splitlines()[-1] else 2
+
+
+def main() -> None:
+    """Every mutation after a run that must pass."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for mutation in MUTATIONS:
+            folder = Path(scratch, "copy")
+            shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "bench"))
+            print(f"{mutation.what}: as it is, and broken")
+            if tests(folder, mutation.run) != 0:
+                sys.exit("the tests do not pass as they are")
+            file = folder / mutation.file
+            code = file.read_text()
+            if code.count(mutation.old) != 1:
+                sys.exit(f"{mutation.file} has changed: say anew what to break")
+            file.write_text(code.replace(mutation.old, mutation.new))
+            if tests(folder, mutation.run) != 1:
+                sys.exit("no test saw it")
+            shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
