@@ -6,19 +6,19 @@ Stands before any upstream app and passes every other exchange through. Reads th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 import anyio
 
 from asgi_surface.codecs.zed.answers import FINAL, WRAPPED, Ended, Event, Failed, Lines, LineTooLong, counted, error, line_reader
-from asgi_surface.codings import Corrupt, Decoder, decoder
 from asgi_surface.errors import Code, UpstreamError
 from asgi_surface.framing import Framing, closing, write
 from asgi_surface.plans import RequestPlan
 from asgi_surface.refusals import in_answer
 from asgi_surface.surfaces import MESSAGES, Operation
 from asgi_surface.upstream.asgi import ASGIApp, Headers, Message, Receive, Scope, Send, failure, start_message
+from asgi_surface.upstream.unpacking import Unpacking
 
 _ERROR_BYTES: Final = 65_536  # of an error body; the rest is not read
 _GRACE: Final = 2.0  # seconds for an error body
@@ -63,7 +63,7 @@ class _Answer:
         self._send = send
         self._secrets = secrets
         self._patience = anyio.CancelScope()
-        self._unpack: Decoder | None = None
+        self._unpack = Unpacking()
         self._reader: _Reader | None = None
         self._over = False
 
@@ -85,7 +85,7 @@ class _Answer:
             self._reader = await self._start(message["status"], [(name.lower(), value) for name, value in message.get("headers", ())])
             return
         reader, last = self._begun(), not message.get("more_body", False)
-        for piece in self._unpacked(message.get("body", b""), last=last):
+        for piece in self._unpack.pieces(message.get("body", b""), last=last):
             if await reader.feed(piece):
                 self._over = True
                 return
@@ -99,10 +99,7 @@ class _Answer:
 
     async def _start(self, status: int, headers: Headers) -> _Reader:
         said = dict(headers)
-        try:
-            self._unpack = decoder(said.get(b"content-encoding", b""))
-        except KeyError:
-            raise _bad("the upstream's answer is encoded in a way that was not asked for") from None
+        self._unpack = Unpacking(said.get(b"content-encoding", b""))
         kept = [pair for pair in headers if pair[0] not in _OF_BODY]
         if status != 200:
             self._patience.deadline = anyio.current_time() + _GRACE
@@ -112,17 +109,6 @@ class _Answer:
         stream = _Stream(self._plan, said, self._send, self._secrets)
         await self._send(start_message(200, [(b"content-type", _TYPES[self._plan.upstream_framing]), *kept]))
         return stream
-
-    def _unpacked(self, data: bytes, *, last: bool) -> Iterator[bytes]:
-        if self._unpack is None:
-            yield data
-            return
-        try:
-            yield from self._unpack.pieces(data)
-            if last:
-                self._unpack.eof()
-        except Corrupt:
-            raise _bad("the upstream's answer is not what its content-encoding says") from None
 
 
 class _Refusal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -13,7 +13,6 @@ from anyio.lowlevel import checkpoint
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Sight, Signal
 from asgi_surface.codecs.reading import decode, is_envelope
-from asgi_surface.codings import Corrupt, Decoder, decoder
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.ir import Response
@@ -25,6 +24,7 @@ from asgi_surface.lifecycle import Kind
 from asgi_surface.members import Members
 from asgi_surface.refusals import in_answer, refusal
 from asgi_surface.surfaces import MESSAGES, Operation
+from asgi_surface.upstream.unpacking import Unpacking
 
 # Response headers of an upstream that may pass. Everything else stays here: cookies, server names, organisation ids, and whatever an upstream
 # echoes of our own request.
@@ -66,7 +66,7 @@ class Answer:
         self._secrets = secrets
         self._status = 0
         self._headers: Headers = ()
-        self._unpack: Decoder | None = None
+        self._unpack = Unpacking()
         self._shape: Shape | None = None
         self._body = bytearray()
         self._patience = anyio.CancelScope()
@@ -115,10 +115,10 @@ class Answer:
             self._start(message["status"], message.get("headers", ()))
             return
         last = not message.get("more_body", False)
-        for data in self._unpacked(message.get("body", b""), last=last):
+        for data in self._unpack.pieces(message.get("body", b""), last=last):
             if data:
                 await self._feed(data)
-            if self._unpack is not None:
+            if self._unpack.packed:
                 await checkpoint()  # much may be packed into one message: others get their turn, and a deadline its chance
         if last and self._progress is Progress.OPEN:
             self._progress = Progress.WHOLE
@@ -132,25 +132,11 @@ class Answer:
             self._shape = Shape.FAILURE
             self._hurry()
         coding = next((value for name, value in self._headers if name == b"content-encoding"), b"")
-        try:
-            # Bounded is what comes out: a stream by its events and its text, a document as it is collected.
-            self._unpack = decoder(coding)
-        except KeyError:
-            raise _bad("the upstream's answer is encoded in a way that was not asked for") from None
+        # Bounded is what comes out: a stream by its events and its text, a document as it is collected.
+        self._unpack = Unpacking(coding)
 
     def _hurry(self) -> None:
         self._patience.deadline = anyio.current_time() + _GRACE
-
-    def _unpacked(self, data: bytes, *, last: bool) -> Iterator[bytes]:
-        if self._unpack is None:
-            yield data
-            return
-        try:
-            yield from self._unpack.pieces(data)
-            if last:
-                self._unpack.eof()
-        except Corrupt:
-            raise _bad("the upstream's answer is not what its content-encoding says") from None
 
     async def _feed(self, data: bytes) -> None:
         if self._shape is None:
