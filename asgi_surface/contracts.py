@@ -5,16 +5,18 @@ A contract denies what it does not name: nothing is ignored. Knows nothing of bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
 from asgi_surface.errors import Code, RequestError
-from asgi_surface.members import Members, token
+from asgi_surface.members import Members, names, token
 from asgi_surface.plans import Limits
 from asgi_surface.surfaces import RESPONSES, Surface
+
+V = TypeVar("V")
 
 MIB: Final = 1_048_576
 ITEMS: Final = 64
@@ -23,6 +25,7 @@ TOKENS: Final = 32_768
 TEMPERATURE: Final = 2.0
 ROLES: Final = ("system", "developer", "user", "assistant")
 PARTS: Final = ("input_text", "output_text", "text")
+_WANTED: Final = "the contract takes a text or a list of messages"
 
 
 class Contract(Struct, frozen=True):
@@ -39,107 +42,135 @@ def tightened(limits: Limits, contract: Contract) -> Limits:
     return structs.replace(limits, **narrow)
 
 
-def _refused(message: str, pointer: str) -> RequestError:
+def _refused(message: str, pointer: str = "") -> RequestError:
+    """The refusal of a value; `pointer` leads into it. Whoever holds the value adds where it stands, so that good ones cost no pointers."""
     return RequestError(Code.UNSUPPORTED_REQUEST, message, pointer=pointer)
 
 
-def _value(raw: Raw, pointer: str) -> Any:
+def _within(step: object, check: Callable[[V], int], value: V) -> int:
     try:
-        return msgspec.json.decode(raw)
+        return check(value)
+    except RequestError as error:
+        error.pointer = token(step) + (error.pointer or "")
+        raise
+
+
+def _as(decoder: msgspec.json.Decoder[V], raw: Raw) -> V:
+    try:
+        return decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        raise _refused("the contract cannot read this value", pointer) from None
+        raise _refused("the contract cannot read this value") from None
 
 
 def _bounded_text(members: Members) -> None:
     """Raises for anything but text, within bounds."""
-    for name, raw in members.items():
-        if name not in _FIELDS:
-            raise _refused(f"the contract takes {', '.join(_FIELDS)} only", token(name))
-        _FIELDS[name](_value(raw, token(name)), token(name))
-    texts = [_value(members[name], token(name)) for name in ("instructions", "input") if name in members]
-    if sum(map(_chars, texts)) > CHARS:
-        raise _refused(f"the contract takes {CHARS} characters", "/input")
+    chars = {name: _within(name, _FIELDS.get(name, _unknown), raw) for name, raw in members.items()}
+    if "input" not in members:  # nothing else that is taken could say what is to be answered
+        raise _refused(_WANTED, "/input")
+    if sum(chars.values()) > CHARS:
+        raise _refused(f"the contract takes {CHARS} characters", token(max(chars, key=chars.__getitem__)))
 
 
-def _chars(said: Any) -> int:
-    """The characters of a text, or of the items' texts."""
-    if not isinstance(said, list):
-        return len(said or "")
-    contents = (item["content"] for item in said)
-    return sum(len(one) if isinstance(one, str) else sum(len(part["text"]) for part in one) for one in contents)
+# Each of these judges one value, and gives the characters of text in it that count.
 
 
-def _text(value: Any, pointer: str) -> None:
+def _unknown(_: Raw) -> int:
+    raise _refused(f"the contract takes {', '.join(_FIELDS)} only")
+
+
+def _model(raw: Raw) -> int:
+    _text(_as(_ANY, raw))
+    return 0
+
+
+def _instructions(raw: Raw) -> int:
+    said = _as(_ANY, raw)
+    return 0 if said is None else _text(said)
+
+
+def _text(value: Any, wanted: str = "the contract takes a text here") -> int:
     if not isinstance(value, str):
-        raise _refused("the contract takes a text here", pointer)
+        raise _refused(wanted)
+    return len(value)
 
 
-def _optional_text(value: Any, pointer: str) -> None:
-    if value is not None:
-        _text(value, pointer)
+def _flag(raw: Raw) -> int:
+    value = _as(_ANY, raw)
+    if not (value is None or isinstance(value, bool)):
+        raise _refused("the contract takes true or false here")
+    return 0
 
 
-def _flag(value: Any, pointer: str) -> None:
-    if value is not None and not isinstance(value, bool):
-        raise _refused("the contract takes true or false here", pointer)
-
-
-def _tokens(value: Any, pointer: str) -> None:
+def _tokens(raw: Raw) -> int:
+    value = _as(_ANY, raw)
     if value is not None and not (type(value) is int and 1 <= value <= TOKENS):
-        raise _refused(f"the contract takes a whole number from 1 to {TOKENS}", pointer)
+        raise _refused(f"the contract takes a whole number from 1 to {TOKENS}")
+    return 0
 
 
-def _temperature(value: Any, pointer: str) -> None:
+def _temperature(raw: Raw) -> int:
+    value = _as(_ANY, raw)
     if value is not None and not (type(value) in (int, float) and 0 <= value <= TEMPERATURE):
-        raise _refused("the contract takes a number from 0 to 2", pointer)
+        raise _refused("the contract takes a number from 0 to 2")
+    return 0
 
 
-def _input(value: Any, pointer: str) -> None:
-    if isinstance(value, str):
-        return
-    if not isinstance(value, list):
-        raise _refused("the contract takes a text or a list of messages", pointer)
-    if len(value) > ITEMS:
-        raise _refused(f"the contract takes {ITEMS} messages", f"{pointer}/{ITEMS}")
-    for index, item in enumerate(value):
-        _message(item, f"{pointer}/{index}")
+def _input(raw: Raw) -> int:
+    if not bytes(raw).startswith(b"["):
+        return _text(_as(_ANY, raw), _WANTED)
+    items = _as(_ITEMS, raw)
+    if len(items) > ITEMS:
+        raise _refused(f"the contract takes {ITEMS} messages", token(ITEMS))
+    return sum(_within(index, _message, item) for index, item in enumerate(items))
 
 
-def _message(item: Any, pointer: str) -> None:
-    known = _object(item, pointer, ("type", "role", "content"), "message", ("message",))
-    _one_of(known.get("role"), ROLES, f"{pointer}/role")
+def _message(raw: Raw) -> int:
+    """A message, no object of which has a name twice: natively the upstream could read the value that was not judged."""
+    known = _object(_as(_ANY, raw), ("type", "role", "content"), "message", ("message",))
+    _within("role", _role, known.get("role"))
     content = known.get("content")
-    for place, part in _parts(content, f"{pointer}/content"):
-        said = _object(part, place, ("type", "text"), None, PARTS)
-        _text(said.get("text"), f"{place}/text")
+    chars = _within("content", _content, content)
+    if names(raw) != len(known) + (sum(map(len, content)) if isinstance(content, list) else 0):
+        raise _refused("a name stands twice in this message")
+    return chars
 
 
-def _parts(content: Any, pointer: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(content, list):
-        yield from ((f"{pointer}/{index}", part) for index, part in enumerate(content))
-    else:
-        _text(content, pointer)
+def _role(value: Any) -> int:
+    _one_of(value, ROLES)
+    return 0
 
 
-def _object(value: Any, pointer: str, names: tuple[str, ...], untyped: str | None, types: tuple[str, ...]) -> dict[str, Any]:
+def _content(value: Any) -> int:
+    return sum(_within(index, _part, part) for index, part in enumerate(value)) if isinstance(value, list) else _text(value)
+
+
+def _part(value: Any) -> int:
+    return _within("text", _text, _object(value, ("type", "text"), None, PARTS).get("text"))
+
+
+def _object(value: Any, taken: tuple[str, ...], untyped: str | None, types: tuple[str, ...]) -> dict[str, Any]:
     """An object of one of the types (`untyped` where it says none), without other members. Its type says more than what else is wrong with it."""
     if not isinstance(value, dict):
-        raise _refused("the contract takes an object here", pointer)
-    _one_of(value.get("type", untyped), types, f"{pointer}/type")
-    if (unknown := next((name for name in value if name not in names), None)) is not None:
-        raise _refused(f"the contract takes {', '.join(names)} only", pointer + token(unknown))
+        raise _refused("the contract takes an object here")
+    _one_of(value.get("type", untyped), types, "/type")
+    for name in value:
+        if name not in taken:
+            raise _refused(f"the contract takes {', '.join(taken)} only", token(name))
     return value
 
 
-def _one_of(value: Any, words: tuple[str, ...], pointer: str) -> None:
+def _one_of(value: Any, words: tuple[str, ...], pointer: str = "") -> None:
     if value not in words:
         raise _refused(f"the contract takes {', '.join(words)} only", pointer)
 
 
-_FIELDS: Final[dict[str, Callable[[Any, str], None]]] = {
-    "model": _text,
+_ANY: Final = msgspec.json.Decoder()
+_ITEMS: Final = msgspec.json.Decoder(list[Raw])
+
+_FIELDS: Final[dict[str, Callable[[Raw], int]]] = {
+    "model": _model,
     "input": _input,
-    "instructions": _optional_text,
+    "instructions": _instructions,
     "stream": _flag,
     "max_output_tokens": _tokens,
     "temperature": _temperature,

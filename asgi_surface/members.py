@@ -20,6 +20,7 @@ _MEMBERS: Final = msgspec.json.Decoder(Members)
 _STRING: Final = msgspec.json.Decoder(str)
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _KEY: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING_BYTES: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 def token(key: object) -> str:
@@ -83,6 +84,11 @@ def repeated(document: bytes, members: Members) -> str | None:
     if members and document[at - 1 : at] == b",":
         return _key(document, _skip(document, at))[0]
     return None
+
+
+def names(document: bytes | Raw) -> int:
+    """How many names stand in a JSON document, at any depth: outside of strings only a name has a colon. More than are decoded: one stands twice."""
+    return _STRING_BYTES.sub(b"", document).count(b":")
 
 
 def _skip(document: bytes, at: int) -> int:

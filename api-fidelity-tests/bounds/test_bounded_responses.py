@@ -34,6 +34,7 @@ ACCEPTED = [
     {"input": [said("hi"), {"role": "assistant", "content": parts("yes", kind="output_text")}, said("and?")]},
     {"input": [said("x")] * ITEMS},
     {"input": "x" * CHARS},
+    {"input": "\U0001f600" * 600_000},  # code points, not halves of surrogate pairs
     {"input": [said("x" * (CHARS - 4)), said(parts("xx"))], "instructions": "xx"},
     {"instructions": "be brief", "stream": False},
     {"max_output_tokens": 1},
@@ -66,6 +67,7 @@ REFUSED = [
     ({"input": [said([{"type": "input_text", "text": 1}])]}, "/input/0/content/0/text"),
     ({"input": [said(["hi"])]}, "/input/0/content/0"),
     ({"instructions": ["be brief"]}, "/instructions"),
+    ({"instructions": "x" * (CHARS - 1)}, "/instructions"),
     ({"stream": 1}, "/stream"),
     ({"max_output_tokens": 0}, "/max_output_tokens"),
     ({"max_output_tokens": 32_769}, "/max_output_tokens"),
@@ -144,6 +146,33 @@ def test_a_value_that_no_number_can_hold_is_refused(routes):
     with pytest.raises(RequestError) as caught:
         plan(RESPONSES, b'{"model":"m","input":"hi","temperature":1e999}', build(routes(RESPONSES, route=CONTRACT)))
     assert (caught.value.code, caught.value.pointer) == (Code.UNSUPPORTED_REQUEST, "/temperature")
+
+
+TWICE = [
+    b'{"role": "system", "role": "user", "content": "hi"}',
+    b'{"role": "user", "content": [{"type": "input_image", "image_url": "x"}], "content": "hi"}',
+    b'{"role": "user", "content": "hi", "c\\u006fntent": "ho: \\":"}',
+    b'{"role": "user", "content": [{"type": "input_image", "type": "input_text", "text": "hi"}]}',
+    b'{"role": "user", "content": [{"type": "text", "text": {"a": 1}, "text": "hi"}]}',
+]
+
+
+@pytest.mark.parametrize("surface", [RESPONSES, CHAT])
+@pytest.mark.parametrize("item", TWICE)
+def test_no_name_stands_twice_in_a_message(gateway, upstream, ask, surface, item):
+    """Natively the upstream could read the value that was not judged; converted the other is lost."""
+    app = upstream()
+    fine = json.dumps(said(parts('":"', '{"a": 1}', "\\"), type="message")).encode()
+    reply = ask(gateway(app, surface, route=CONTRACT), "/v1/responses", b'{"model": "m", "input": [' + fine + b", " + item + b"]}")
+    assert (reply.status, reply.headers["x-surface-error"], app.calls) == (400, Code.UNSUPPORTED_REQUEST, [])
+    assert "twice in this message (at /input/1)" in reply.json["error"]["message"]
+
+
+def test_a_request_without_input_asks_nothing(gateway, upstream, ask):
+    app = upstream()
+    reply = ask(gateway(app, RESPONSES, route=CONTRACT), "/v1/responses", {"model": "m", "instructions": "be brief"})
+    assert (reply.status, reply.headers["x-surface-error"], app.calls) == (400, Code.UNSUPPORTED_REQUEST, [])
+    assert "(at /input)" in reply.json["error"]["message"]
 
 
 def test_clients_of_other_surfaces_are_not_bound(gateway, upstream, ask):
