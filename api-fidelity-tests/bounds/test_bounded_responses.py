@@ -7,6 +7,7 @@ import json
 import pytest
 from msgspec import Raw
 
+from asgi_surface import Gateway
 from asgi_surface.catalog import build
 from asgi_surface.contracts import CHARS, CONTRACTS, ITEMS, MIB
 from asgi_surface.errors import Code, RequestError
@@ -269,6 +270,20 @@ def test_bodies_of_eight_megabytes(gateway, upstream, ask, surface, over):
     door = gateway(app := upstream([whole]), surface, route=CONTRACT)
     reply = ask(door, "/v1/responses", asked + b" " * (8 * MIB - len(asked) + over))
     assert (reply.status, len(app.calls)) == ((413, 0) if over else (200, 1))
+
+
+@pytest.mark.parametrize(("provider", "text"), [("open_ai", RESPONSES), ("x_ai", CHAT)])
+@pytest.mark.parametrize("over", [0, 1])
+def test_lines_of_a_zed_upstream_are_lines_too(routes, upstream, ask, records, provider, text, over):
+    """What stands around the event counts: the line is what is held."""
+    events = [frame.split(b"data: ")[1].strip() for frame in stream(text, "hello") if b"[DONE]" not in frame]
+    lines = [b'{"event":' + event + b"}" for event in events]
+    lines[2] = lines[2][:-1] + b" " * (MIB // 4 - len(lines[2]) + over) + b"}"
+    headers = [(b"x-zed-server-supports-status-messages", b"")]
+    app = upstream([b"".join(line + b"\n" for line in (*lines, b'{"status":"stream_ended"}'))], headers=headers)
+    file = routes(RESPONSES, route=CONTRACT, binding=f'dialect = {{ zed_provider = "{provider}" }}\n').replace(RESPONSES, "zed-completions")
+    reply = ask(Gateway(catalog=build(file), upstream=app, record=records.append), "/v1/responses", HELLO | {"stream": True})
+    assert (b"event: response.completed" in reply.body, records[0].code) == (not over, Code.EVENT_TOO_LARGE if over else None)
 
 
 @pytest.mark.parametrize(("value", "good"), [(b"true", True), (b"null", True), (b"1", False), (b'"true"', False)])

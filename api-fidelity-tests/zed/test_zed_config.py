@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import os
 import re
 import typing
 
@@ -303,6 +304,19 @@ def test_a_command_that_gives_no_token_is_no_call(serve, monkeypatch, caplog, co
     assert "s3" not in caplog.text
 
 
+def test_a_command_that_ends_just_when_its_time_is_up_failed_all_the_same(apart, monkeypatch):
+    kill = os.killpg
+
+    def late(group, number):
+        kill(group, number)
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "killpg", late)
+    with pytest.raises(UpstreamError) as caught:
+        apart(token(*SLOW, seconds=0.05).ready())
+    assert caught.value.code is Code.UPSTREAM_AUTH_FAILED
+
+
 def test_what_follows_the_first_line_is_not_the_token(apart, monkeypatch):
     made = token("sh", "-c", "echo ' tok '; head -c 200000 /dev/zero")
     assert apart(made.ready()) == (b"x-key", b"tok")
@@ -326,8 +340,10 @@ def test_requests_that_were_refused_together_renew_once(apart, tmp_path):
 
     assert apart(together()) == [(b"x-key", b"token-1")] * 2
     assert apart(made.renewed(old)) == (b"x-key", b"token-1")
-    assert secrets == ["host", "token-1"]
+    # An answer to a request that went out with the former one may still repeat it.
+    assert secrets == ["host", "old", "token-1"]
     assert apart(made.renewed(made.header)) == (b"x-key", b"token-2")
+    assert secrets == ["host", "token-1", "token-2"]
 
 
 def test_a_client_that_leaves_does_not_stop_the_renewal(apart, tmp_path):

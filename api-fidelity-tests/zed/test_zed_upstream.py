@@ -416,6 +416,10 @@ def test_a_line_is_bounded_and_those_before_it_count(run, lines, client):
 FAILURES = [
     ("upstream_http_429", {"retry_after": 1.2}, 429, Code.UPSTREAM_RATE_LIMITED, "2"),
     ("upstream_http_529", {"retry_after": None}, 503, Code.UPSTREAM_OVERLOADED, None),
+    ("upstream_http_429", {"retry_after": 10**400}, 429, Code.UPSTREAM_RATE_LIMITED, "3600"),
+    ("upstream_http_429", {"retry_after": 1e300}, 429, Code.UPSTREAM_RATE_LIMITED, "3600"),
+    ("upstream_http_429", {"retry_after": -1}, 429, Code.UPSTREAM_RATE_LIMITED, None),
+    ("upstream_http_429", {"retry_after": True}, 429, Code.UPSTREAM_RATE_LIMITED, None),
     ("upstream_http_503", {"upstream_status": 429}, 429, Code.UPSTREAM_RATE_LIMITED, None),
     ("upstream_http_error", {"upstream_status": 400}, 400, Code.UPSTREAM_REJECTED, None),
     ("upstream_http_error", {}, 502, Code.UPSTREAM_ERROR, None),
@@ -511,8 +515,9 @@ def test_a_header_that_says_when_to_come_back_gives_way_to_the_provider(run):
     chunks = zed_error(code="upstream_http_429", message="m", retry_after=2)
     _, reply, _, _ = run(CHAT, "x_ai", chunks, status=429, headers=[(b"retry-after", b"60")])
     assert reply.headers["retry-after"] == "2"
-    _, reply, _, _ = run(CHAT, "x_ai", zed_error(code="slow", message="m", retry_after=2), status=429, headers=[(b"retry-after", b"60")])
-    assert reply.headers["retry-after"] == "60"
+    for said in ({"code": "slow", "retry_after": 2}, {"code": "upstream_http_429", "retry_after": -2}):
+        _, reply, _, _ = run(CHAT, "x_ai", zed_error(message="m", **said), status=429, headers=[(b"retry-after", b"60")])
+        assert reply.headers["retry-after"] == "60"
 
 
 @pytest.mark.parametrize(

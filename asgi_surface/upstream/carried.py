@@ -169,7 +169,7 @@ class _Stream:
         self._secrets = secrets
         self._wrapped = WRAPPED in said
         self._read = line_reader(plan.upstream_surface, wrapped=self._wrapped)
-        self._lines = Lines(plan.limits.event_bytes)
+        self._lines = Lines(min(bound for bound in (plan.limits.event_bytes, plan.limits.line_bytes) if bound is not None))
         self._held: Event | None = None
         self._out: list[bytes] = []
         self._first = True
@@ -252,7 +252,7 @@ async def _whole(send: Send, status: int, headers: Headers, body: bytes) -> None
 
 def _retry(seconds: float | None) -> Headers:
     """Seconds to wait as the header that says so; it knows whole ones only."""
-    return [] if seconds is None or not math.isfinite(seconds) else [(b"retry-after", b"%d" % math.ceil(seconds))]
+    return [] if seconds is None else [(b"retry-after", b"%d" % math.ceil(seconds))]
 
 
 def _bad(text: str) -> UpstreamError:

@@ -6,6 +6,7 @@ The environment is read again, or a command is run. What either says is never lo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -36,6 +37,7 @@ class Token:
         self._secrets = secrets
         self._seconds = seconds
         self._value: str | None = None
+        self._former: str | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._take(self._read())
 
@@ -72,11 +74,12 @@ class Token:
         return self._environ.get(self._auth.env) or None if self._auth.env else None
 
     def _take(self, value: str | None) -> None:
+        """The former one stays a secret: an answer to a request that went out with it may still tell of it."""
         if value is None or value == self._value:
             return
-        if self._value in self._secrets:
-            self._secrets.remove(self._value)
-        self._value = value
+        if self._former in self._secrets:
+            self._secrets.remove(self._former)
+        self._former, self._value = self._value, value
         self._secrets.append(value)
 
 
@@ -96,7 +99,8 @@ async def _printed(command: tuple[str, ...], seconds: float) -> str | None:
         return None
     finally:
         if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)  # with whatever it has started: that holds its output open
+            with contextlib.suppress(ProcessLookupError):  # it may have ended, and nobody has been told yet
+                os.killpg(process.pid, signal.SIGKILL)  # with whatever it has started: that holds its output open
             await process.wait()
     if status or not (line and line.isascii() and line.isprintable()):
         _LOG.error("a token command failed (status %d), or printed no token", status)

@@ -149,6 +149,7 @@ def _status(said: object) -> Said | None:
 
 
 _UPSTREAM: Final = "upstream_http_"
+_DAY: Final = 86_400  # JSON's whole numbers may be larger than any float
 _NUMBER: Final = re.compile(r"upstream_http_(\d{3})", re.ASCII)
 
 
@@ -185,9 +186,9 @@ def _valid(status: object) -> int | None:
 
 
 def _seconds(fault: _Fault) -> float | None:
-    """How long to wait; Zed's own clients heed it only where a provider said it."""
-    told = isinstance(fault.code, str) and fault.code.startswith(_UPSTREAM) and type(fault.retry_after) in (int, float)
-    return float(fault.retry_after) if told else None
+    """How long to wait, a day at most; Zed's own clients heed it only where a provider said it."""
+    said, told = fault.retry_after, isinstance(fault.code, str) and fault.code.startswith(_UPSTREAM)
+    return float(min(said, _DAY)) if told and type(said) in (int, float) and said >= 0 else None
 
 
 _COUNTED: Final[dict[Surface, str]] = {MESSAGES: "input_tokens", GEMINI: "totalTokens"}
