@@ -71,6 +71,8 @@ class Policies:
         self._problems += against.of_surface(f"{path}.surface", table.surface, self._codecs)
         if codec is None:
             return None
+        if codec.surface == ZED and table.allowed_tool_types is not None:
+            self._report(f"{path}.allowed_tool_types", "the policy judges the envelope, not the tools of the request within", "leave it out")
         if parent and parent.surface != codec.surface:
             self._report(f"{path}.extends", f'"{parent.name}" is a policy of {parent.surface}', f'for example "{codec.policy.name}"')
         if table.extends is None and table.allowed_fields is None:
