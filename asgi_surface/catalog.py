@@ -260,6 +260,8 @@ def _entry(name: str, routes: tuple[Route, ...]) -> ModelEntry | None:
         tuple(str(operation) for operation in operations),
         surface=first.surface,
         features=first.features,
+        # Where the upstream is never asked to stream, the gateway makes a stream of its document.
+        streams=Feature.STREAMING in first.features or first.dialect.stream == "never",
         context_tokens=routes[0].context_tokens,
         max_output_tokens=routes[0].max_output_tokens,
     )

@@ -632,5 +632,22 @@ def test_a_model_of_unknown_size_is_disabled(gateway, upstream, ask, route, coun
     assert listed["default_model"] is None
 
 
+@pytest.mark.parametrize(
+    ("features", "binding", "reason"),
+    [
+        (["tools"], "", "the gateway's route file does not say `streaming`"),
+        (["tools"], 'dialect = { stream = "never" }\n', None),
+        (["tools", "streaming"], "", None),
+    ],
+)
+def test_a_model_that_cannot_stream_is_disabled(gateway, upstream, ask, wires, features, binding, reason):
+    """As the list says, so it is."""
+    options = {"features": features, "binding": binding, "route": "context_tokens = 10\nmax_output_tokens = 5\n"}
+    door = gateway(upstream([wires[MESSAGES].document]), MESSAGES, **options)
+    listed = ask(door, "/models", method="GET", headers=ZED_HEADERS).json
+    assert (listed["models"][0].get("disabled_reason"), listed["default_model"]) == (reason, None if reason else "m")
+    assert ask(door, "/completions", envelope("anthropic")).status == (400 if reason else 200)
+
+
 def test_without_zeds_headers_the_list_is_openais(gateway, upstream, ask):
     assert ask(gateway(upstream()), "/models", method="GET").json["object"] == "list"

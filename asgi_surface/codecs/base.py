@@ -122,7 +122,8 @@ class Watch(Protocol):
 class ModelEntry(Struct, frozen=True):
     """One name a client may ask for, with what the route behind it says of itself.
 
-    `surface` and `features` are those of its first binding; the numbers of tokens are None where the route file does not say them.
+    `surface` and `features` are those of its first binding, and `streams` says whether that one's answers can be asked for as streams; the numbers
+    of tokens are None where the route file does not say them.
     """
 
     name: str
@@ -130,6 +131,7 @@ class ModelEntry(Struct, frozen=True):
     operations: tuple[str, ...] = ()
     surface: Surface = Surface("")
     features: frozenset[Feature] = frozenset()
+    streams: bool = True
     context_tokens: int | None = None
     max_output_tokens: int | None = None
 

@@ -19,7 +19,8 @@ _SIZES: Final = ("context_tokens", "max_output_tokens")
 def models(entries: Sequence[ModelEntry], query: ListQuery) -> bytes:  # noqa: ARG001 -- Zed's list has no pages
     """The list `{"models", "default_model", "default_fast_model", "recommended_models"}`: the default is the first model that can be used.
 
-    A model whose sizes the route file does not say is shown as disabled, with the reason: Zed fills a context of the size it is told.
+    A model whose sizes the route file does not say, or that cannot stream, is shown as disabled, with the reason: Zed fills a context of the size it
+    is told, and only streams.
     """
     carried = [entry for entry in entries if entry.surface in PROVIDERS]
     first = next((entry.name for entry in carried if not _unsaid(entry)), None)
@@ -33,7 +34,7 @@ def models(entries: Sequence[ModelEntry], query: ListQuery) -> bytes:  # noqa: A
 
 
 def _unsaid(entry: ModelEntry) -> list[str]:
-    return [name for name in _SIZES if getattr(entry, name) is None]
+    return [*(name for name in _SIZES if getattr(entry, name) is None), *([] if entry.streams else ["streaming"])]
 
 
 def _model(entry: ModelEntry) -> dict[str, object]:
