@@ -40,11 +40,11 @@ SPELLINGS: Final = {"foreign-seals": "seal:foreign"}
 _TOLERATED: Final = KNOWN.union(SPELLINGS)
 _SPOKEN: Final = frozenset({CHAT, RESPONSES, MESSAGES, GEMINI})
 # Messages and Gemini keep instructions apart from the turns, only Messages demands a limit and continues a turn officially, only Gemini takes no
-# addresses of pictures by itself, and only Chat Completions has engines with ways of their own.
+# addresses of pictures by itself and no calls without a token, and only Chat Completions has engines with ways of their own.
 _MEANT: Final[Mapping[str, frozenset[str]]] = {
     "instruction_role": frozenset({CHAT, RESPONSES}),
     "prefill": frozenset({CHAT, RESPONSES, GEMINI}),
-    "remote_images": frozenset({GEMINI}),
+    **dict.fromkeys(("remote_images", "unsigned_calls"), frozenset({GEMINI})),
     **dict.fromkeys(("default_max_tokens", "signatures"), frozenset({MESSAGES})),
     **dict.fromkeys(("call_ids", "max_tokens_field", "reasoning_field", "reasoning_replay"), frozenset({CHAT})),
     **dict.fromkeys(("stream_usage", "strict_tools", "template_switch"), frozenset({CHAT})),

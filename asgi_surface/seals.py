@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from asgi_surface.ir import Seal, SealKind
-from asgi_surface.surfaces import Surface
+from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, Surface
 
 # Twelve bytes are sixteen characters of base64, so every envelope begins with the same text and can be found by a byte search.
 _MAGIC: Final = b"asgi-surface"
@@ -59,3 +59,29 @@ def unwrap(text: str) -> Seal | None:
 def received(text: str, kind: SealKind, surface: Surface) -> Seal:
     """What a client sent in its opaque slot: one of our envelopes opened, or a bare token of the client's own surface."""
     return unwrap(text) or Seal(text, kind, surface)
+
+
+STAND_IN: Final = "skip_thought_signature_validator"
+"""What Gemini and Vertex take in a token's place on a call that no model of theirs made. Nobody minted it."""
+_NAMES: Final = (STAND_IN, "context_engineering_is_the_way_to_go")  # https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
+# Clients write them as they are, or as the base64 of their bytes, with its padding or without.
+_CODED: Final = tuple(base64.b64encode(name.encode()).decode() for name in _NAMES)
+_NOTHING: Final = frozenset({*_NAMES, *_CODED, *(coded.rstrip("=") for coded in _CODED)})
+
+
+def proves(text: str) -> bool:
+    """Whether what stands in Google's slot is a token: nothing and a stand-in prove nothing."""
+    return bool(text) and text not in _NOTHING
+
+
+def from_googles_slot(text: str) -> Seal | None:
+    """What a client sent where Google's token stands, on Gemini or in Chat's `extra_content`; None where that proves nothing."""
+    return received(text, SealKind.THOUGHT, GEMINI) if proves(text) else None
+
+
+_ALONE: Final = frozenset({(MESSAGES, SealKind.REDACTED), (CHAT, SealKind.ENCRYPTED)})
+
+
+def proves_words(seal: Seal) -> bool:
+    """Whether it proves the words that came before it. Messages' redacted thinking and Chat's encrypted details stand for themselves."""
+    return (seal.surface, seal.kind) not in _ALONE

@@ -182,6 +182,14 @@ def test_a_calls_signature_is_google_s_own_or_comes_out_of_the_envelope(token: s
     assert ("seal:thought", "/messages/0/tool_calls/0/extra_content/google/thought_signature") in mentions(body)
 
 
+def test_googles_stand_in_for_a_signature_is_no_seal() -> None:
+    call = CALL | {"extra_content": {"google": {"thought_signature": seals.STAND_IN}}}
+    body = {"messages": [{"role": "assistant", "tool_calls": [call]}]}
+    assert isinstance(made := lifted(body).request.turns[0].parts[0], Call)
+    assert made.seal is None
+    assert ("seal:none", "/messages/0/tool_calls/0/extra_content/google/thought_signature") in mentions(body)
+
+
 @pytest.mark.parametrize("extra", [{}, {"google": {}}])
 def test_an_empty_slot_holds_no_seal(extra: dict[str, Any]) -> None:
     assert isinstance(

@@ -1,7 +1,9 @@
 """A Gemini request in no surface's words: each construct, its node and its mention, in both spellings of proto JSON."""
 
 import json
+import re
 
+import msgspec
 import pytest
 from msgspec import Raw
 
@@ -203,6 +205,15 @@ FOREIGN = ir.Seal("sig", ir.SealKind.SIGNATURE, MESSAGES, "anthropic")
 WRAPPED = seals.wrap(FOREIGN, "anthropic")
 AT = "/contents/1/parts/0"
 SIGNED = f"{AT}/thoughtSignature"
+# What Google documents for calls without a token, as it is written and as the base64 of it, with padding and without.
+STAND_INS = [
+    "skip_thought_signature_validator",
+    "context_engineering_is_the_way_to_go",
+    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",
+    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I",
+    "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+]
+NO_TOKEN = "part:thoughtSignature.none /0/thoughtSignature"
 
 PARTS = [
     ({"text": "a"}, [ir.Text("a", AT)], {"part:text /0"}),
@@ -215,6 +226,15 @@ PARTS = [
     ),
     ({"text": "a", "thoughtSignature": ""}, [ir.Text("a", AT)], {"part:text /0"}),
     ({"text": "", "thoughtSignature": "tok"}, [ir.Reasoning("", SEAL, SIGNED)], {"part:thoughtSignature /0/thoughtSignature"}),
+    (
+        {"functionCall": {"id": "x", "name": "g"}, "thoughtSignature": STAND_INS[0]},
+        [ir.Call("x", "g", "{}", at=AT)],
+        {"part:functionCall /0", NO_TOKEN},
+    ),
+    ({"text": "a", "thoughtSignature": STAND_INS[1]}, [ir.Text("a", AT)], {"part:text /0", NO_TOKEN}),
+    ({"text": "a", "thought": True, "thoughtSignature": STAND_INS[2]}, [ir.Reasoning("a", None, AT)], {"part:thought /0", NO_TOKEN}),
+    ({"thoughtSignature": STAND_INS[3]}, [], {NO_TOKEN}),
+    ({"text": "", "thought": True}, [], set()),
     ({"thoughtSignature": "tok"}, [ir.Reasoning("", SEAL, SIGNED)], {"part:thoughtSignature /0/thoughtSignature"}),
     (
         {"functionCall": {"id": "x", "name": "g", "args": {"b": 1.0, "a": "é"}}, "thoughtSignature": "tok"},
@@ -317,6 +337,57 @@ PARTS = [
 @pytest.mark.parametrize(("part", "expected", "constructs"), PARTS)
 def test_parts(part, expected, constructs):
     assert parts(part) == (expected, constructs)
+
+
+THOUGHT = {"thought": True}
+REDACTED = seals.wrap(ir.Seal("red", ir.SealKind.REDACTED, MESSAGES), "anthropic")
+PIECES = [
+    ([[{"text": "é "}, {"text": "b"}, {"text": "", "thoughtSignature": "tok"}]], [ir.Reasoning("é b", SEAL, "/0/2")], []),
+    (
+        [[{"text": "a"}, {"text": "\n\nb", "thoughtSignature": "tok"}, {"text": "c"}]],
+        [ir.Reasoning("a\n\nb", SEAL, "/0/1"), ir.Reasoning("c", None, "/0/2")],
+        ["/0/2"],
+    ),
+    # google-genai's chats keep each chunk as a content of its own.
+    ([[{"text": "a"}], [{"text": "b"}], [{"text": "", "thoughtSignature": "tok"}]], [ir.Reasoning("ab", SEAL, "/2/0")], []),
+    ([[{"text": "a"}], [{"text": ""}, {"text": "b"}]], [ir.Reasoning("ab", None, "/0/0")], ["/0/0", "/1/1"]),
+    ([[{"text": "a"}], [{"text": "b"}, {"said": "c"}]], [ir.Reasoning("ab", None, "/0/0"), ir.Text("c", "/1/1")], ["/0/0", "/1/0"]),
+    (
+        [[{"text": "a"}, {"said": "", "thoughtSignature": "tok"}]],
+        [ir.Reasoning("a", None, "/0/0"), ir.Reasoning("", SEAL, "/0/1/thoughtSignature")],
+        ["/0/0"],
+    ),
+    ([[{"text": "a"}, {"said": ""}, {"text": "b", "thoughtSignature": "tok"}]], [ir.Reasoning("ab", SEAL, "/0/2")], []),
+    # Messages' redacted thinking proves nothing that was said before it.
+    (
+        [[{"text": "a"}, {"text": "", "thoughtSignature": REDACTED}]],
+        [ir.Reasoning("a", None, "/0/0"), ir.Reasoning("", seals.unwrap(REDACTED), "/0/1")],
+        ["/0/0"],
+    ),
+]
+
+
+@pytest.mark.parametrize("after", [[], [HI]])
+@pytest.mark.parametrize(("contents", "expected", "unproved"), PIECES)
+def test_the_pieces_of_a_thought_are_one_with_the_token_at_its_end(contents, expected, unproved, after):
+    def part(said):
+        return {"text": said["said"]} | {name: said[name] for name in said if name != "said"} if "said" in said else said | THOUGHT
+
+    models = [{"role": "model", "parts": [*map(part, said)]} for said in contents]
+    found = lifted({"contents": [*models, *after]})
+    turns = [turn for turn in found.request.turns if turn.role is ir.Role.ASSISTANT]
+    place = re.compile(r"/contents/(\d+)/parts")
+    told = [msgspec.structs.replace(part, at=place.sub(r"/\1", part.at)) for turn in turns for part in turn.parts]
+    assert told == expected
+    assert [place.sub(r"/\1", mention.pointer) for mention in found.mentions if mention.construct == "part:thought"] == unproved
+    assert found.request.turns[len(turns) :] == tuple(
+        ir.Turn(ir.Role.USER, (ir.Text("hi", f"/contents/{len(models)}/parts/0"),), f"/contents/{len(models)}") for _ in after
+    )
+
+
+def test_a_models_empty_text_says_nothing_and_a_users_does():
+    found = lifted({"contents": [{"role": "model", "parts": [{"text": ""}]}, {"role": "user", "parts": [{"text": ""}]}]})
+    assert found.request.turns == (ir.Turn(ir.Role.USER, (ir.Text("", "/contents/1/parts/0"),), "/contents/1"),)
 
 
 def test_calls_without_ids_are_numbered_and_results_find_them_by_name_and_order():

@@ -1,5 +1,6 @@
 """A request in Gemini's words, node by node; what Gemini cannot say is refused at the client's pointer; and lift undoes lower."""
 
+import itertools
 import json
 import re
 
@@ -10,7 +11,7 @@ from hypothesis import settings as bounded
 from hypothesis import strategies as st
 from msgspec import Raw, structs
 
-from asgi_surface import ir
+from asgi_surface import ir, seals
 from asgi_surface.codecs.base import Alias, Dialect, Target
 from asgi_surface.codecs.gemini.lift import lift
 from asgi_surface.codecs.gemini.lower import lower
@@ -21,6 +22,7 @@ from asgi_surface.verdicts import Mention
 USER, MODEL, SYSTEM = ir.Role.USER, ir.Role.ASSISTANT, ir.Role.SYSTEM
 HI = ir.Turn(USER, (ir.Text("hi"),), "/hi")
 OWN = ir.Seal("t+/=", ir.SealKind.THOUGHT, GEMINI, "google")
+BARE = {"unsigned_calls": "bare"}
 PICTURE = ir.Inline("image/png", "AA==")
 
 
@@ -89,7 +91,7 @@ def test_results_take_the_name_from_their_call_and_stand_together_in_the_calls_o
         HI, ir.Turn(MODEL, (call("t1", "f", '{"a":1.0}'), call("t2", "g"))), result("t2", ir.Text("two")), result("t1", ir.Text("[1,2]")), HI
     )
     assert [content["role"] for content in said] == ["user", "model", "user", "user"]
-    assert said[1]["parts"][0] == {"functionCall": {"id": "t1", "name": "f", "args": {"a": 1.0}}}
+    assert said[1]["parts"][0]["functionCall"] == {"id": "t1", "name": "f", "args": {"a": 1.0}}
     assert said[2]["parts"] == [
         {"functionResponse": {"id": "t1", "name": "f", "response": {"output": "[1,2]"}}},
         {"functionResponse": {"id": "t2", "name": "g", "response": {"output": "two"}}},
@@ -98,6 +100,21 @@ def test_results_take_the_name_from_their_call_and_stand_together_in_the_calls_o
 
 def test_arguments_keep_their_text():
     assert b'"args":{"a":  1.0, "b":1}' in bytes(lowered(ir.Turn(MODEL, (call("c", "f", '{"a":  1.0, "b":1}'),)), HI).members["contents"])
+
+
+def test_the_first_call_of_a_content_without_tokens_gets_a_stand_in_which_is_named():
+    turns = ir.Turn(MODEL, (ir.Text("a"), call("c1", at="/c1"), call("c2", at="/c2"))), result("c1"), ir.Turn(MODEL, (call("c3", at="/c3"),)), HI
+    said = lowered(*turns)
+    first, _, second, _ = json.loads(bytes(said.members["contents"]))
+    assert [part.get("thoughtSignature") for part in first["parts"] + second["parts"]] == [None, seals.STAND_IN, None, seals.STAND_IN]
+    assert said.emulated == (Mention("call:unsigned", "/c1"), Mention("call:unsigned", "/c3"))
+    bare = lowered(*turns, dialect=BARE)
+    assert (b"thoughtSignature" in bytes(bare.members["contents"]), bare.emulated) == (False, ())
+
+
+@pytest.mark.parametrize("signed", [ir.Reasoning("", OWN), ir.Reasoning("T", OWN), call(seal=OWN)])
+def test_what_gemini_signed_itself_goes_back_without_a_stand_in(signed):
+    assert "thoughtSignature" not in model(signed, call("c2"))[-1]
 
 
 def test_a_models_turns_are_one_content():
@@ -135,7 +152,7 @@ def test_tokens_of_its_own_stand_on_their_part():
     assert model(ir.Text("a"), reasoning) == [{"text": "a"}, {"text": "", "thoughtSignature": "t+/="}]
     assert model(reasoning, reasoning, ir.Text("a"))[0] == {"text": "", "thoughtSignature": "t+/="}
     assert model(call(seal=OWN))[0]["thoughtSignature"] == "t+/="
-    assert model(reasoning, call())[1] == model(call())[0]
+    assert model(reasoning, call())[1] == {"functionCall": {"id": "c1", "name": "f", "args": {}}}
     assert model(reasoning, call(seal=OWN))[0] == {"text": "", "thoughtSignature": "t+/="}
     assert model(ir.Reasoning("", structs.replace(OWN, domain="")), ir.Text("a"))[0]["thoughtSignature"] == "t+/="
 
@@ -238,7 +255,8 @@ def test_names_that_gemini_does_not_take_have_reversible_aliases():
 
 def test_custom_tools_are_functions_with_one_text():
     tool = ir.Tool("patch", "d", form=ir.Form.CUSTOM, at="/tools/0")
-    said = lowered(ir.Turn(MODEL, (call("c", "patch", "*** Begin", form=ir.Form.CUSTOM),)), result("c", form=ir.Form.CUSTOM), tools=(tool,))
+    patch = call("c", "patch", "*** Begin", form=ir.Form.CUSTOM)
+    said = lowered(ir.Turn(MODEL, (patch,)), result("c", form=ir.Form.CUSTOM), tools=(tool,), dialect=BARE)
     declared = json.loads(bytes(said.members["tools"]))[0]["functionDeclarations"][0]
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"], "additionalProperties": False}
     assert declared["parametersJsonSchema"] == schema
@@ -349,13 +367,13 @@ def test_a_schema_that_was_to_guide_is_enforced_and_named():
 )
 def test_results_that_are_said_in_the_order_of_their_calls_are_named(order, named):
     told = [ir.Result(one, (ir.Text(one),), at=f"/{one}") for one in order]
-    said = lowered(ir.Turn(MODEL, tuple(map(call, ("c1", "c2", "c3")))), ir.Turn(USER, tuple(told)))
+    said = lowered(ir.Turn(MODEL, tuple(map(call, ("c1", "c2", "c3")))), ir.Turn(USER, tuple(told)), dialect=BARE)
     assert [(mention.construct, mention.pointer) for mention in said.emulated] == [("order:result", at) for at in named]
 
 
 def test_calls_of_tools_that_are_no_longer_offered_are_named():
     gone = call("c1", "old tool", at="/c1"), call("c2", "p", form=ir.Form.CUSTOM, at="/c2"), call("c3", "q", namespace="n", at="/c3")
-    said = lowered(ir.Turn(MODEL, gone), result("c1"), tools=(ir.Tool("new"),))
+    said = lowered(ir.Turn(MODEL, gone), result("c1"), tools=(ir.Tool("new"),), dialect=BARE)
     assert said.emulated == (Mention("tool:name", "/c1"), Mention("tool:custom", "/c2"), Mention("tool:namespace", "/c3"))
 
 
@@ -389,11 +407,19 @@ signed_texts = st.tuples(words.map(lambda token: ir.Reasoning("", ir.Seal(token,
 thoughts = st.builds(ir.Reasoning, words, own_seals)
 
 
+def apart(said):
+    """No thought directly behind one without a token: those are pieces of one."""
+    return not any(
+        isinstance(one[-1], ir.Reasoning) and one[-1].seal is None and isinstance(two[0], ir.Reasoning) and two[0].text
+        for one, two in itertools.pairwise(said)
+    )
+
+
 @st.composite
 def exchanges(draw):
     """A model's turn, and the user's that answers its calls."""
     calls = tuple(ir.Call(f"c{number}", name, draw(objects), seal=draw(own_seals)) for number, name in enumerate(draw(st.lists(names, max_size=2))))
-    said = [*draw(st.lists(st.tuples(thoughts) | st.tuples(texts) | signed_texts, min_size=1, max_size=3)), calls]
+    said = [*draw(st.lists(st.tuples(thoughts) | st.tuples(texts) | signed_texts, min_size=1, max_size=3).filter(apart)), calls]
     pictures = st.lists(st.just(ir.Image(PICTURE)) | st.just(ir.Document(ir.Link("https://x/y", "text/plain"))), max_size=1)
     results = tuple(ir.Result(call.id, (ir.Text(draw(st.text())), *draw(pictures)), failed=draw(st.booleans()), name=call.name) for call in calls)
     return ir.Turn(MODEL, tuple(part for group in said for part in group)), ir.Turn(

@@ -310,7 +310,7 @@ BEYOND = {
         field:parallel_tool_calls.false field:service_tier.auto field:service_tier.default field:store.false field:verbosity.medium
         field:service_tier.flex field:service_tier.priority
         field:response_format.json_schema.description field:response_format.json_schema.name field:response_format.json_schema.strict
-        part:image_url.base64 role:developer.mid role:system.mid role:tool.name role:assistant.annotations seal:foreign seal:thought
+        part:image_url.base64 role:developer.mid role:system.mid role:tool.name role:assistant.annotations seal:foreign seal:none seal:thought
         part:cache_control tool:cache_control part:reasoning part:reasoning_content part:reasoning_details
         answer:part answer:reasoning answer:reasoning_content answer:reasoning_details
         answer:reasoning_details.data answer:reasoning_details.signature answer:content_filter_results answer:prompt_filter_results
@@ -338,7 +338,7 @@ BEYOND = {
         field:generationConfig.responseMimeType.enum field:generationConfig.thinkingConfig.thinkingBudget.adaptive
         field:generationConfig.thinkingConfig.thinkingBudget.off field:generationConfig.thinkingConfig.thinkingLevel.minimal
         field:safetySettings.off field:serviceTier.standard field:store.false
-        field:systemInstruction.parts choice:allowedFunctionNames.one role:function seal:foreign answer:part
+        field:systemInstruction.parts choice:allowedFunctionNames.one role:function seal:foreign answer:part part:thoughtSignature.none
         part:fileData.audio part:fileData.document part:fileData.image part:fileData.other part:fileData.stored part:fileData.video
         part:inlineData.audio part:inlineData.document part:inlineData.image part:inlineData.other part:inlineData.video
         part:functionResponse.error part:functionResponse.parts.audio

@@ -47,19 +47,20 @@ def function(name):
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
 
 
+CALLED = "/messages/1/content/0"  # without a token of Gemini's own, a call goes there under a stand-in
 DATA = {"file_data": "data:application/pdf;base64,AA=="}
 ROWS = [
     # a result behind words is said before them; in its place on Gemini
-    (MESSAGES, talk("hi", [use()], [text(), result()]), {CHAT: ["/messages/2/content/1"], RESPONSES: ["/messages/2/content/1"], GEMINI: []}),
-    (MESSAGES, talk("hi", [use()], [result(), text()]), {CHAT: [], RESPONSES: [], GEMINI: []}),
+    (MESSAGES, talk("hi", [use()], [text(), result()]), {CHAT: ["/messages/2/content/1"], RESPONSES: ["/messages/2/content/1"], GEMINI: [CALLED]}),
+    (MESSAGES, talk("hi", [use()], [result(), text()]), {CHAT: [], RESPONSES: [], GEMINI: [CALLED]}),
     # Chat says words before calls
-    (MESSAGES, talk("hi", [use(), text()], [result()]), {CHAT: ["/messages/1/content/1"], RESPONSES: [], GEMINI: []}),
+    (MESSAGES, talk("hi", [use(), text()], [result()]), {CHAT: ["/messages/1/content/1"], RESPONSES: [], GEMINI: [CALLED]}),
     # Gemini has one text for a result, and media behind it
-    (MESSAGES, talk("hi", [use()], [result([text(), text()])]), {RESPONSES: [], GEMINI: ["/messages/2/content/0"]}),
-    (MESSAGES, talk("hi", [use()], [result([IMAGE, text()])]), {RESPONSES: [], GEMINI: ["/messages/2/content/0"]}),
-    (MESSAGES, talk("hi", [use()], [result([text(), IMAGE])]), {RESPONSES: [], GEMINI: []}),
+    (MESSAGES, talk("hi", [use()], [result([text(), text()])]), {RESPONSES: [], GEMINI: [CALLED, "/messages/2/content/0"]}),
+    (MESSAGES, talk("hi", [use()], [result([IMAGE, text()])]), {RESPONSES: [], GEMINI: [CALLED, "/messages/2/content/0"]}),
+    (MESSAGES, talk("hi", [use()], [result([text(), IMAGE])]), {RESPONSES: [], GEMINI: [CALLED]}),
     # an id that is too long for the surface
-    (MESSAGES, talk("hi", [use(identity=LONG)], [result(identity=LONG)]), {CHAT: [], RESPONSES: ["/messages/1/content/0"], GEMINI: []}),
+    (MESSAGES, talk("hi", [use(identity=LONG)], [result(identity=LONG)]), {CHAT: [], RESPONSES: ["/messages/1/content/0"], GEMINI: [CALLED]}),
     # a word or a budget that cannot stand beside the other
     (
         MESSAGES,

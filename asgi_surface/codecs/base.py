@@ -27,10 +27,12 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     by token budgets (`reasoning_budgets` translates words), or on Chat by a switch of the engine's chat template (`template_switch`), by DeepSeek's
     `thinking` with a word beside it, or by OpenRouter's `reasoning`, which takes words and budgets. `reasoning_field` is where a Chat upstream looks
     for the reasoning of earlier turns ("content": among the parts), `reasoning_replay` for which turns it is said: those with calls ("tools"), all or
-    none. Without `signatures` a Messages upstream takes thinking back that nobody signed. `strict_tools`: it enforces the schemas of tools and
-    answers that are to be strict; `call_ids`: the ids of calls that it takes ("nine": nine letters or digits); `stream_usage`: it is asked for the
-    usage of a stream, or sends it unasked. `prefill` allows a trailing assistant turn on surfaces that do not continue it officially; `remote_images`
-    lets URLs of images go to Gemini. `stream`: the upstream only streams, or never does; answers are folded or unfolded for the client.
+    none. Without `signatures` a Messages upstream takes thinking back that nobody signed. `unsigned_calls`: how a Gemini upstream takes calls that
+    no model of Google's made: under the stand-in for a token without which Gemini 3 refuses them, or as they are. `strict_tools`: it enforces the
+    schemas of tools and answers that are to be strict; `call_ids`: the ids of calls that it takes ("nine": nine letters or digits); `stream_usage`:
+    it is asked for the usage of a stream, or sends it unasked. `prefill` allows a trailing assistant turn on surfaces that do not
+    continue it officially; `remote_images` lets URLs of images go to Gemini. `stream`: the upstream only streams, or never does; answers are folded
+    or unfolded for the client.
     `zed_provider` is the provider whose surface a Zed upstream carries here.
     """
 
@@ -43,6 +45,7 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reasoning_field: Literal["reasoning_content", "reasoning", "reasoning_details", "content"] = "reasoning_content"
     reasoning_replay: Literal["never", "tools", "always"] = "tools"
     signatures: bool = True
+    unsigned_calls: Literal["stand-in", "bare"] = "stand-in"
     custom_tools: Literal["wrap", "refuse"] = "wrap"
     strict_tools: bool = True
     call_ids: Literal["any", "nine"] = "any"

@@ -28,13 +28,11 @@ from asgi_surface.ir import (
     Result,
     Role,
     Seal,
-    SealKind,
     Source,
     Stored,
     Text,
     Turn,
 )
-from asgi_surface.surfaces import GEMINI
 from asgi_surface.verdicts import Mention
 
 _Message = wire.System | wire.Developer | wire.User | wire.Assistant | wire.Tool | wire.FunctionResult
@@ -137,8 +135,9 @@ class _History:
         token = extra.google.thought_signature if extra and extra.google else None
         if not token:
             return None
-        self._note("seal:thought", f"{at}/extra_content/google/thought_signature")
-        return seals.received(token, SealKind.THOUGHT, GEMINI)
+        seal = seals.from_googles_slot(token)
+        self._note("seal:none" if seal is None else "seal:thought", f"{at}/extra_content/google/thought_signature")
+        return seal
 
     def tool(self, message: wire.Tool, at: str) -> Turn:
         self._begun = True

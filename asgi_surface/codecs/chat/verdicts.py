@@ -135,6 +135,7 @@ part:tool_calls.function                  -eee
 part:tool_calls.custom                    -emm  a function with one string
 # Exact for whoever minted it. Any other's is `seal:foreign`, which only lowering can know.
 seal:thought                              -eee
+seal:none                                 -aam  a stand-in that Google takes for a missing token; the gateway says its own
 seal:foreign                              -rrr  minted by another provider
 
 # Tools and choices.

@@ -10,10 +10,11 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 from msgspec.json import Decoder
 
 from asgi_surface import ir, seals
+from asgi_surface.codecs.gemini.lift_thoughts import Thoughts
 from asgi_surface.codecs.gemini.values import Uses, Value
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.members import Members
@@ -41,11 +42,14 @@ _BARE: Final = frozenset({"output", "result", "error"})
 def conversation(top: Mapping[str, Value], uses: Uses) -> tuple[ir.Turn, ...]:
     """The instructions and every content, in order. Contents without parts say nothing."""
     reader = _Reader(uses)
-    turns = [reader.instructions(top["systemInstruction"])] if "systemInstruction" in top else []
+    if "systemInstruction" in top:
+        reader.instructions(top["systemInstruction"])
     if "contents" in top:
         uses.note("field:contents", top["contents"].at)
-        turns += [reader.turn(content) for content in top["contents"].items()]
-    return tuple(turn for turn in turns if turn.parts)
+        for content in top["contents"].items():
+            reader.read(content)
+        reader.end()
+    return tuple(turn for turn in reader.turns if turn.parts)
 
 
 class _Waiting(Struct, frozen=True):
@@ -84,6 +88,9 @@ class _Reader:
     def __init__(self, uses: Uses) -> None:
         self._uses = uses
         self._calls = _Calls()
+        self._thoughts = Thoughts(uses)
+        self._role = ir.Role.USER  # of the content that is read
+        self.turns: list[ir.Turn] = []
         self._readers: dict[str, Callable[[Value, str, ir.Seal | None], Iterator[ir.Part]]] = {
             "functionCall": self._call,
             "functionResponse": self._result,
@@ -91,11 +98,11 @@ class _Reader:
             "fileData": self._media,
         }
 
-    def instructions(self, content: Value) -> ir.Turn:
+    def instructions(self, content: Value) -> None:
         self._uses.note("field:systemInstruction", content.at)
         fields = content.members({"parts", "role"})
         parts = fields["parts"].items() if "parts" in fields else []
-        return ir.Turn(ir.Role.SYSTEM, tuple(text for part in parts for text in self._instruction(part)), content.at)
+        self.turns.append(ir.Turn(ir.Role.SYSTEM, tuple(text for part in parts for text in self._instruction(part)), content.at))
 
     def _instruction(self, part: Value) -> Iterator[ir.Text]:
         fields = part.members(_PART)
@@ -105,15 +112,24 @@ class _Reader:
         else:
             self._uses.note("field:systemInstruction.parts", part.at)
 
-    def turn(self, content: Value) -> ir.Turn:
+    def read(self, content: Value) -> None:
+        """Reads a content, which is a turn."""
         fields = content.members({"parts", "role"})
         role = fields["role"].text() if "role" in fields else "user"
         place = fields["role"].at if "role" in fields else content.at
         if role not in _ROLES:
             raise RequestError(Code.UNREPRESENTABLE, "a role that Gemini does not know", pointer=place)
         self._uses.note(f"role:{role}", place)
+        if _ROLES[role] is not self._role:
+            self.end()
+        self._role = _ROLES[role]
         parts = fields["parts"].items() if "parts" in fields else []
-        return ir.Turn(_ROLES[role], tuple(said for part in parts for said in self._part(part)), content.at)
+        self.turns.append(ir.Turn(self._role, tuple(said for part in parts for said in self._part(part)), content.at))
+
+    def end(self) -> None:
+        """Gives the last turn the thought that nothing came behind."""
+        for thought in self._thoughts.end():
+            self.turns[-1] = structs.replace(self.turns[-1], parts=(*self.turns[-1].parts, thought))
 
     def _part(self, part: Value) -> Iterator[ir.Part]:
         fields = part.members(_PART)
@@ -124,7 +140,9 @@ class _Reader:
         seal = self._seal(fields.get("thoughtSignature"))
         if not data or data[0] == "text":
             yield from self._words(fields, part.at, seal)
-        elif data[0] in _GOOGLE_RAN:
+            return
+        yield from self._thoughts.end()
+        if data[0] in _GOOGLE_RAN:
             self._uses.note(f"part:{data[0]}", part.at)
         else:
             yield from self._sealed(data[0], fields, part.at, seal)
@@ -132,20 +150,24 @@ class _Reader:
     def _seal(self, value: Value | None) -> ir.Seal | None:
         if value is None or not value.said:
             return None
-        self._uses.note("part:thoughtSignature", value.at)
-        return seals.received(value.text(), ir.SealKind.THOUGHT, GEMINI)
+        seal = seals.from_googles_slot(value.text())
+        self._uses.note("part:thoughtSignature.none" if seal is None else "part:thoughtSignature", value.at)
+        return seal
 
     def _words(self, fields: Mapping[str, Value], at: str, seal: ir.Seal | None) -> Iterator[ir.Part]:
-        """Text or thought. A token on text stands before it as reasoning whose words are hidden; alone on an empty part it stays."""
+        """Text or thought. A token on text stands before it as reasoning whose words are hidden; alone on an empty part it stays.
+
+        A model's empty text without a token says nothing: it only ended a stream.
+        """
         text = fields["text"].text() if "text" in fields else ""
         if "thought" in fields and fields["thought"].flag():
-            if seal is None:
-                self._uses.note("part:thought", at)
-            yield ir.Reasoning(text, seal, at)
+            yield from self._thoughts.add(text, seal, at)
             return
+        if text or seal is not None:
+            yield from self._thoughts.end()
         if seal is not None:
             yield ir.Reasoning("", seal, fields["thoughtSignature"].at)
-        if text or seal is None:
+        if text or (seal is None and "text" in fields and self._role is ir.Role.USER):
             self._uses.note("part:text", at)
             yield ir.Text(text, at)
 

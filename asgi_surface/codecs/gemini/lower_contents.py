@@ -17,6 +17,7 @@ from asgi_surface.codecs.spelling import Names
 from asgi_surface.codecs.wrapping import wrapped
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.members import Members
+from asgi_surface.seals import STAND_IN
 from asgi_surface.surfaces import GEMINI
 from asgi_surface.verdicts import Mention
 
@@ -37,12 +38,15 @@ def refused(why: str, at: str) -> RequestError:
 
 
 class Contents:
-    """Says the turns of one request, and remembers its calls: Gemini names the function on each result. `moved` takes results out of their order."""
+    """Says the turns of one request, and remembers its calls: Gemini names the function on each result.
 
-    def __init__(self, target: Target, names: Names, moved: list[Mention]) -> None:
+    `emulated` takes results out of their order, and calls under a stand-in for a token.
+    """
+
+    def __init__(self, target: Target, names: Names, emulated: list[Mention]) -> None:
         self._target = target
         self._names = names
-        self._moved = moved
+        self._emulated = emulated
         self._calls: dict[str, tuple[int, ir.Call]] = {}
         self._writers: dict[type[ir.Part], Callable[[Any], Json]] = {
             ir.Text: _text,
@@ -72,10 +76,29 @@ class Contents:
                 self._calls[part.id] = (len(self._calls), part)
         given = [part for part in parts if isinstance(part, ir.Result)]
         results = sorted(given, key=self._order)
-        self._moved += (Mention("order:result", part.at) for part, other in zip(results, given, strict=True) if part is not other)
+        self._emulated += (Mention("order:result", part.at) for part, other in zip(results, given, strict=True) if part is not other)
         places = iter(results)
         parts = [next(places) if isinstance(part, ir.Result) else part for part in parts]
-        return list(signed(parts, lambda part: self._writers[type(part)](part), self._token, _CARRIERS))
+        unsigned = self._unsigned(parts)
+        return list(
+            signed(
+                parts,
+                lambda part: self._writers[type(part)](part),
+                lambda part: STAND_IN if part is unsigned else self._token(part),
+                _CARRIERS,
+            )
+        )
+
+    def _unsigned(self, parts: Sequence[ir.Part]) -> ir.Call | None:
+        """The call that gets a stand-in: the first of a content in which nothing has a token. Gemini 3 refuses such a step.
+
+        It looks at no step of earlier questions, but these get theirs too: so a history stays the same bytes from turn to turn.
+        """
+        first = next((part for part in parts if isinstance(part, ir.Call)), None)
+        if first is None or self._target.dialect.unsigned_calls == "bare" or any(map(self._token, parts)):
+            return None
+        self._emulated.append(Mention("call:unsigned", first.at))
+        return first
 
     def _order(self, result: ir.Result) -> int:
         """Results stand as their calls did: an upstream that drops ids pairs them by order."""

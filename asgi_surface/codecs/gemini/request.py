@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
+from asgi_surface import seals
 from asgi_surface.codecs.base import Demand, Needs
 from asgi_surface.errors import RequestError
 from asgi_surface.members import Members, read, token
@@ -190,7 +191,7 @@ _PART: Final[Mapping[str, _Reader]] = {
             "functionCall": _always(Feature.TOOLS),
             "functionResponse": _response,
             "thought": _when(Feature.REASONING, _FLAG, bool),
-            "thoughtSignature": _when(Feature.ENCRYPTED_REASONING, _STRING, bool),
+            "thoughtSignature": _when(Feature.ENCRYPTED_REASONING, _STRING, seals.proves),
             # Calls that Google's side ran; the client only plays them back.
             "executableCode": _always(Feature.HOSTED_TOOLS),
             "codeExecutionResult": _always(Feature.HOSTED_TOOLS),

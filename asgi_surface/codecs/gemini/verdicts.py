@@ -79,6 +79,7 @@ ROWS: Final = table(
     part:text                                                     eee-
     part:thought                                                  maa-  reasoning without a token of the upstream's is no part of its history
     part:thoughtSignature                                         eee-
+    part:thoughtSignature.none                                    aaa-  a stand-in that Google takes for a missing token
     seal:foreign                                                  rrr-  another upstream minted it
     part:inlineData                                               eee-
     part:inlineData.image                                         eee-
