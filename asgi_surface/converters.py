@@ -66,7 +66,9 @@ def convert(source: Codec, lifted: Lifted, codec: Codec, target: Target, tolerat
     advisory, tolerated = judge(mentions, source.rows, codec.surface, tolerate)
     request = prune(lifted.request, {mention.pointer for mention in (*advisory, *tolerated)})
     lowered = codec.lower(request, target)
-    return Conversion(lowered, request, advisory, tolerated)
+    # Answers repeat what was asked of the upstream.
+    request = prune(request, {mention.pointer for mention in lowered.dropped})
+    return Conversion(lowered, request, (*advisory, *lowered.dropped), tolerated)
 
 
 def judge(

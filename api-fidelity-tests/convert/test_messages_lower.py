@@ -408,6 +408,22 @@ def test_settings_keep_their_text():
     assert lowered.origins["stop_sequences"] == "/stop"
 
 
+@pytest.mark.parametrize("effort", [ir.Effort("high"), ir.Effort(adaptive=True), ir.Effort(budget=2048)])
+@pytest.mark.parametrize("style", ["effort", "budget"])
+def test_beside_thinking_sampling_is_left_out_and_named(effort, style):
+    wanted = ir.Settings(temperature=Raw(b"1.6"), top_k=Raw(b"64"), stop=("#",), at={"temperature": "/t", "top_k": "/k"})
+    lowered = lower(request(settings=wanted, effort=effort), target(reasoning_style=style))
+    assert {"temperature", "top_p", "top_k"}.isdisjoint(lowered.members)
+    assert "stop_sequences" in lowered.members
+    assert lowered.dropped == (Mention("sampling:temperature", "/t"), Mention("sampling:top_k", "/k"))
+    assert lower(request(effort=effort), target(reasoning_style=style)).dropped == ()
+
+
+def test_without_thinking_sampling_stands():
+    lowered = lower(request(settings=ir.Settings(top_k=Raw(b"64")), effort=ir.Effort(off=True)), target())
+    assert (bytes(lowered.members["top_k"]), lowered.dropped) == (b"64", ())
+
+
 def test_a_user_alone_is_named_too():
     assert body(request(settings=ir.Settings(user="u")))["metadata"] == {"user_id": "u"}
 
@@ -441,21 +457,23 @@ def requests(draw):
     )
     choices = [None, ir.Choice(ir.Pick.AUTO), ir.Choice(ir.Pick.REQUIRED), *(ir.Choice(ir.Pick.REQUIRED, (tool.name,)) for tool in tools)]
     choice = draw(st.sampled_from(choices)) if tools else None
+    effort = draw(st.sampled_from([None, ir.Effort("max", adaptive=True), ir.Effort(off=True), ir.Effort("low", budget=2048, summary="omitted")]))
+    sampled = st.none() if effort and not effort.off else NUMBERS
     return ir.Request(
         turns=tuple(ir.Turn(role, draw(TURNS[role])) for role in roles),
         tools=tools,
         choice=choice,
         settings=ir.Settings(
             max_tokens=Raw(b"4096"),
-            temperature=draw(NUMBERS),
-            top_p=draw(NUMBERS),
-            top_k=draw(NUMBERS),
+            temperature=draw(sampled),
+            top_p=draw(sampled),
+            top_k=draw(sampled),
             stop=draw(st.none() | st.just(("#", "\n"))),
             parallel=draw(st.none() | st.booleans()) if choice else None,
             service_tier=draw(st.sampled_from([None, "auto", "default"])),
             safety_id=draw(st.none() | WORDS),
         ),
-        effort=draw(st.sampled_from([None, ir.Effort("max", adaptive=True), ir.Effort(off=True), ir.Effort("low", budget=2048, summary="omitted")])),
+        effort=effort,
         format=draw(st.sampled_from([None, ir.Format(SCHEMA)])),
         stream=draw(st.booleans()),
         include_usage=True,

@@ -530,7 +530,7 @@ def meaning():
             request,
             turns=turns,
             choice=None if request.choice == ir.Choice(Pick.AUTO) else request.choice,
-            settings=_settled(request.settings, through),
+            settings=_settled(request.settings, through, sampled=MESSAGES not in through or request.effort is None or request.effort.off),
             effort=_tried(request.effort),
             format=request.format and _formed(request.format, through),
             include_usage=False,
@@ -548,10 +548,11 @@ def _part(part, *, named):
     return structs.replace(part, name=part.name if named else None) if isinstance(part, ir.Document) else part
 
 
-def _settled(settings, through):
+def _settled(settings, through, *, sampled):
     silent = {"store": None} if RESPONSES in through and settings.store is False else {}  # Responses stores unless said, so it is always said
     always = {"parallel": None} if GEMINI in through and settings.parallel else {}  # Gemini's calls always may be parallel
-    return structs.replace(settings, user=None, safety_id=settings.safety_id or settings.user, **silent, **always)
+    unheard = {} if sampled else {"temperature": None, "top_p": None, "top_k": None}  # Messages takes none beside thinking
+    return structs.replace(settings, user=None, safety_id=settings.safety_id or settings.user, **silent, **always, **unheard)
 
 
 def _tried(effort):

@@ -184,7 +184,7 @@ class Lowered(Struct, frozen=True, kw_only=True):
 
     `origins` maps a top-level member's name to the client's pointer behind it; members the gateway added by itself are in
     `added`, not in `origins`. `aliases` maps names of tools as the upstream knows them to the client's. `emulated` names constructs of the client's
-    request that are said another way, with their pointers.
+    request that are said another way, with their pointers; `dropped` those hints that the target refuses beside something else, so they are left out.
     """
 
     members: Members
@@ -192,6 +192,7 @@ class Lowered(Struct, frozen=True, kw_only=True):
     added: frozenset[str] = frozenset()
     aliases: Mapping[str, Alias] = {}
     emulated: tuple[Mention, ...] = ()
+    dropped: tuple[Mention, ...] = ()
 
 
 class Context(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ _NUMBER: Final = msgspec.json.Decoder(float)
 _WORDS: Final = {word: word for word in ("low", "medium", "high", "xhigh", "max")} | {"minimal": "low"}
 _TIERS: Final = {"auto": "auto", "default": "standard_only"}
 _PLAIN: Final = (("top_p", "top_p"), ("top_k", "top_k"), ("stop_sequences", "stop"))
+_NO_THINKING: Final[Block] = {"type": "disabled"}
+_SAMPLING: Final = ("temperature", "top_p", "top_k")
 _LEAST_BUDGET: Final = 1024
 _RULE: Final = Rule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), re.compile(r"[^a-zA-Z0-9_-]"), 128)
 """The names of tools, and the ids of calls."""
@@ -54,13 +56,14 @@ def lower(request: ir.Request, target: Target) -> Lowered:
     scope = Scope(names, _calls(request), target)
     wanted = _thinking(request.effort, target.dialect)
     thinking = _clamped(wanted, request)
+    settings, unheard = _sampled(request.settings, thinking)
     entries = [
         Entry("model", target.model, None),
         *_conversation(request, scope),
         *_limit(request, thinking, target.dialect),
         *_tools(request, scope),
         *_reasoning(request, thinking),
-        *_settings(request.settings),
+        *_settings(settings),
     ]
     if request.stream:
         entries.append(Entry("stream", value=True, origin="/stream"))
@@ -75,6 +78,7 @@ def lower(request: ir.Request, target: Target) -> Lowered:
             *before_words(request.turns),
             *other_ids(request, scope.calls.__getitem__),
         ),
+        dropped=unheard,
     )
 
 
@@ -181,7 +185,7 @@ def _thinking(effort: ir.Effort | None, dialect: Dialect) -> Thinking:
         return Thinking()
     word = _word(effort)
     if effort.off:
-        return Thinking({"type": "disabled"}, word)
+        return Thinking(_NO_THINKING, word)
     if effort.budget is not None:
         return Thinking({"type": "enabled", "budget_tokens": effort.budget} | _display(effort), word, effort.budget)
     if dialect.reasoning_style == "budget":
@@ -227,6 +231,19 @@ def _format(wanted: ir.Format | None) -> Block:
     if wanted.schema is None:
         raise refused("Messages has structured output only with a schema", wanted.at)
     return {"format": {"type": "json_schema", "schema": wanted.schema}}
+
+
+def _sampled(settings: ir.Settings, thinking: Thinking) -> tuple[ir.Settings, tuple[Mention, ...]]:
+    """The settings that the API takes, and the mentions of the others.
+
+    A model that thinks is sampled its own way: the API refuses a temperature and `top_k` beside thinking, and most values of `top_p`, its newest
+    models every one. (https://platform.claude.com/docs/en/build-with-claude/thinking, Sampling parameters)
+    """
+    if thinking.member in (None, _NO_THINKING):
+        return settings, ()
+    unheard = {name: None for name in _SAMPLING if getattr(settings, name) is not None}
+    mentions = tuple(Mention(f"sampling:{name}", _place(settings, name)) for name in unheard)
+    return (structs.replace(settings, **unheard) if unheard else settings), mentions
 
 
 def _settings(settings: ir.Settings) -> Iterator[Entry]:
