@@ -42,7 +42,7 @@ _SPOKEN: Final = frozenset({CHAT, RESPONSES, MESSAGES, GEMINI})
 # Messages and Gemini keep instructions apart from the turns, only Messages demands a limit and continues a turn officially, only Gemini takes no
 # addresses of pictures by itself and no calls without a token, and only Chat Completions has engines with ways of their own.
 _MEANT: Final[Mapping[str, frozenset[str]]] = {
-    "instruction_role": frozenset({CHAT, RESPONSES}),
+    **dict.fromkeys(("instruction_role", "tool_choice"), frozenset({CHAT, RESPONSES})),
     "prefill": frozenset({CHAT, RESPONSES, GEMINI}),
     **dict.fromkeys(("remote_images", "unsigned_calls"), frozenset({GEMINI})),
     **dict.fromkeys(("default_max_tokens", "signatures"), frozenset({MESSAGES})),

@@ -44,6 +44,7 @@ _OLLAMA: Final = "https://docs.ollama.com/api/openai-compatibility"
 _OLLAMA_SOURCE: Final = "ollama/ollama openai/openai.go"
 _OPENROUTER: Final = "https://openrouter.ai/docs/use-cases/reasoning-tokens"
 _FIREWORKS: Final = "https://docs.fireworks.ai/guides/reasoning"
+_LLAMA_CHOICE: Final = "ggml-org/llama.cpp#26535: a choice that is no string is read as `auto`"
 _UNSIGNED: Final = "NousResearch/hermes-agent#17510, #75779: DeepSeek and MiniMax take thinking back that nobody signed, and need it"
 
 ENGINES: Final[dict[str, Engine]] = {
@@ -93,8 +94,9 @@ ENGINES: Final[dict[str, Engine]] = {
                 "max_tokens_field": Said("max_tokens", "chat/llamacpp-truncation-matrix-streaming-tool-call-cut-mid-arguments.json"),
                 "reasoning_style": Said("template", "ggml-org/llama.cpp tools/server/README.md"),
                 "reasoning_field": Said("reasoning_content", "chat/llamacpp-openaicompatiblethinking-llama-cpp-gpt-oss-thinking-streaming-2.json"),
+                "tool_choice": Said("words", _LLAMA_CHOICE),
             },
-            RESPONSES: _NONE,
+            RESPONSES: {"tool_choice": Said("words", _LLAMA_CHOICE)},
             MESSAGES: _NONE,
         },
         notes=(Said("`timings` beside usage", "chat/llamacpp-content-matrix-unicode-across-chunks.json"),),

@@ -95,6 +95,37 @@ def test_every_engine_that_speaks_chat_says_what_its_row_says():
     assert {name: summed(converted(ASKED, name)[0]) for name, row in ENGINES.items() if CHAT in row.values} == SAID
 
 
+WORDS = [
+    ({"type": "tool", "name": "g"}, ["g"], "required"),
+    ({"type": "any"}, ["f", "g"], "required"),
+    ({"type": "auto"}, ["f", "g"], "auto"),
+]
+
+
+@pytest.mark.parametrize("upstream", [CHAT, RESPONSES])
+@pytest.mark.parametrize(("choice", "names", "word"), WORDS)
+def test_llama_cpp_is_offered_only_the_tools_that_may_be_called(choice, names, word, upstream):
+    """It reads a choice by name as `auto`."""
+    two = ASKED | {"tools": [{"name": name, "input_schema": SCHEMA} for name in ("f", "g")], "tool_choice": choice}
+    body, emulated = converted(two, "llama-cpp", upstream=upstream)
+    assert ([tool.get("function", tool)["name"] for tool in body["tools"]], body["tool_choice"]) == (names, word)
+    assert ("choice:offered" in emulated) == (len(names) == 1)
+    assert "choice:offered" not in converted(two, upstream=upstream)[1]
+
+
+def test_llama_cpp_is_offered_what_a_choice_of_some_allows():
+    tools = [{"type": "function", "name": name, "parameters": SCHEMA} for name in ("f", "g", "h")]
+    some = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": name} for name in ("h", "f")]}
+    body, emulated = converted({"model": "m", "input": "hi", "tools": tools, "tool_choice": some}, "llama-cpp", client=RESPONSES)
+    assert ([tool["function"]["name"] for tool in body["tools"]], body["tool_choice"]) == (["f", "h"], "auto")
+    assert "choice:offered" in emulated
+
+
+def test_a_choice_of_a_tool_that_is_not_there_is_the_servers_to_refuse():
+    body, emulated = converted(ASKED | {"tool_choice": {"type": "tool", "name": "gone"}}, "llama-cpp")
+    assert (body["tool_choice"], "choice:offered" in emulated) == ({"type": "function", "function": {"name": "gone"}}, False)
+
+
 def test_a_tool_that_is_not_held_to_its_schema_is_told():
     assert "tool:strict" in converted(ASKED, "deepseek")[1]
     assert "tool:strict" not in converted(ASKED, "openai")[1]

@@ -29,8 +29,9 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     for the reasoning of earlier turns ("content": among the parts), `reasoning_replay` for which turns it is said: those with calls ("tools"), all or
     none. Without `signatures` a Messages upstream takes thinking back that nobody signed. `unsigned_calls`: how a Gemini upstream takes calls that
     no model of Google's made: under the stand-in for a token without which Gemini 3 refuses them, or as they are. `strict_tools`: it enforces the
-    schemas of tools and answers that are to be strict; `call_ids`: the ids of calls that it takes ("nine": nine letters or digits); `stream_usage`:
-    it is asked for the usage of a stream, or sends it unasked. `prefill` allows a trailing assistant turn on surfaces that do not
+    schemas of tools and answers that are to be strict; `tool_choice`: OpenAI's surfaces there read a choice by the names of tools, or words only;
+    `call_ids`: the ids of calls that it takes ("nine": nine letters or digits); `stream_usage`: it is asked for the usage of a stream, or sends it
+    unasked. `prefill` allows a trailing assistant turn on surfaces that do not
     continue it officially; `remote_images` lets URLs of images go to Gemini. `stream`: the upstream only streams, or never does; answers are folded
     or unfolded for the client.
     `zed_provider` is the provider whose surface a Zed upstream carries here.
@@ -48,6 +49,7 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unsigned_calls: Literal["stand-in", "bare"] = "stand-in"
     custom_tools: Literal["wrap", "refuse"] = "wrap"
     strict_tools: bool = True
+    tool_choice: Literal["named", "words"] = "named"
     call_ids: Literal["any", "nine"] = "any"
     stream_usage: Literal["option", "always"] = "option"
     prefill: bool = False

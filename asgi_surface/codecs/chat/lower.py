@@ -16,6 +16,7 @@ from asgi_surface.codecs.chat.lower_tools import Names, choice, tool
 from asgi_surface.codecs.chat.lower_turns import messages
 from asgi_surface.codecs.moved import before_calls, other_ids
 from asgi_surface.codecs.strict_schema import is_strict
+from asgi_surface.codecs.wishes import offered
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Format, Pick, Request, Role, Settings
 from asgi_surface.members import Members
@@ -47,8 +48,9 @@ _VERBOSITIES: Final = frozenset({"low", "medium", "high"})
 
 def lower(request: Request, target: Target) -> Lowered:
     """The body. Raises `RequestError` with the client's pointer for what cannot be said."""
+    request, narrowed = offered(request, target.dialect)
     names = Names(request, target)
-    emulated: list[Mention] = []
+    emulated: list[Mention] = [*narrowed]
     body = _Body()
     body.say("model", target.model, "/model")
     body.say("messages", messages(request.turns, target, names, emulated), _history(request))

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from asgi_surface.codecs.base import Dialect, Target
+from asgi_surface.codecs.wishes import EFFORTS, sufficient
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Effort, Part, Reasoning, Seal, SealKind
 from asgi_surface.surfaces import CHAT
@@ -18,7 +19,6 @@ from asgi_surface.verdicts import Mention
 
 Said = dict[str, Any]
 
-_EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 _DETAIL: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -72,16 +72,13 @@ def _word(effort: Effort, dialect: Dialect, emulated: list[Mention]) -> str | No
         return "none"
     if effort.word is not None:
         emulated += [Mention("effort:budget", effort.at)] if effort.budget is not None else []
-        if effort.word not in _EFFORTS:
+        if effort.word not in EFFORTS:
             raise RequestError(Code.UNREPRESENTABLE, "a word that the surface does not have", pointer=effort.at)
         return effort.word
     if effort.budget is None:
         return None
-    if not dialect.reasoning_budgets:
-        raise RequestError(Code.UNREPRESENTABLE, "this binding has no words for reasoning budgets", pointer=effort.at)
     emulated.append(Mention("effort:budget", effort.at))
-    words = sorted(dialect.reasoning_budgets.items(), key=lambda item: item[1])
-    return next((word for word, budget in words if budget >= effort.budget), words[-1][0])
+    return sufficient(effort, dialect)
 
 
 def replayed(parts: Sequence[Part], target: Target, emulated: list[Mention], *, heard: bool, called: bool) -> tuple[list[Said], Said]:

@@ -56,7 +56,7 @@ ROWS: Final = table(
     field:generationConfig.responseModalities                     rrr-  answers between surfaces are text
     field:generationConfig.thinkingConfig                         eee-
     field:generationConfig.thinkingConfig.includeThoughts         amm-  reasoning is shown unasked, or as a whole
-    field:generationConfig.thinkingConfig.thinkingBudget          mme-  the nearest effort
+    field:generationConfig.thinkingConfig.thinkingBudget          mme-  the least effort that allows it
     field:generationConfig.thinkingConfig.thinkingBudget.off      eee-
     field:generationConfig.thinkingConfig.thinkingBudget.adaptive  aae-  OpenAI's models decide by themselves
     field:generationConfig.thinkingConfig.thinkingLevel           eee-

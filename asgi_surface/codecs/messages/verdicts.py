@@ -32,7 +32,7 @@ field:service_tier.standard_only                  ee-e
 field:speed                                       aa-a  how fast the same answer comes
 field:cache_control                               aa-a  a cache mark
 field:thinking                                    mm-m  reasoning is asked for in other words
-field:thinking.enabled                            mm-e  the nearest effort
+field:thinking.enabled                            mm-e  the least effort that allows it
 field:thinking.adaptive                           aa-e  OpenAI's models decide by themselves
 field:thinking.adaptive.effort                    mm-m  the effort says how much
 field:thinking.disabled                           ee-e

@@ -18,6 +18,7 @@ from asgi_surface.codecs.base import Dialect, Lowered, Target
 from asgi_surface.codecs.responses import lower_items, lower_tools
 from asgi_surface.codecs.spelling import OPENAI
 from asgi_surface.codecs.strict_schema import is_strict
+from asgi_surface.codecs.wishes import EFFORTS, offered, sufficient
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.surfaces import Feature
 from asgi_surface.verdicts import Mention
@@ -45,13 +46,13 @@ _SETTINGS: Final = {
 }
 _IDENTIFIER: Final = 64
 _INSTRUCTIONS: Final = frozenset({ir.Role.SYSTEM, ir.Role.DEVELOPER})
-_EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 _VERBOSITIES: Final = frozenset({"low", "medium", "high"})
 
 
 def lower(request: ir.Request, target: Target) -> Lowered:
     """The request in Responses' words. Raises `RequestError` with the client's pointer for what its values make unsayable."""
     _check_end(request.turns, target.dialect)
+    request, narrowed = offered(request, target.dialect)
     said = list(_members(request, target))
     model = {"model": Raw(msgspec.json.encode(target.model))}
     return Lowered(
@@ -59,7 +60,13 @@ def lower(request: ir.Request, target: Target) -> Lowered:
         origins={member.name: member.origin for member in said if member.origin is not None},
         added=frozenset(member.name for member in said if member.origin is None),
         aliases=lower_tools.aliases(request, target),
-        emulated=(*_emulated(request, target), *moved.other_ids(request, lower_items.call_id), *moved.other_names(request), *_moved(request.turns)),
+        emulated=(
+            *narrowed,
+            *_emulated(request, target),
+            *moved.other_ids(request, lower_items.call_id),
+            *moved.other_names(request),
+            *_moved(request.turns),
+        ),
     )
 
 
@@ -158,7 +165,7 @@ def _reasoning(effort: ir.Effort | None, dialect: Dialect) -> Iterator[_Said]:
     """The word and the summary. Adaptive reasoning is the API's own way, so without a word nothing is said of it."""
     if effort is None:
         return
-    word = _nearest(effort, dialect) if _is_budget(effort) else "none" if effort.off else _known(effort.word, _EFFORTS, effort.at)
+    word = sufficient(effort, dialect) if _is_budget(effort) else "none" if effort.off else _known(effort.word, EFFORTS, effort.at)
     wishes = {"effort": word, "summary": None if effort.summary == "omitted" else effort.summary}
     if said := {name: wish for name, wish in wishes.items() if wish is not None}:
         yield _Said("reasoning", said, effort.at)
@@ -174,14 +181,6 @@ def _known(word: str | None, words: Collection[str], at: str) -> str | None:
 def _is_budget(effort: ir.Effort) -> bool:
     """Whether the effort is told by its tokens only."""
     return effort.budget is not None and effort.word is None and not effort.off
-
-
-def _nearest(effort: ir.Effort, dialect: Dialect) -> str:
-    """The word whose declared budget is nearest."""
-    budgets = dialect.reasoning_budgets
-    if not budgets:
-        raise RequestError(Code.UNREPRESENTABLE, "this binding has no words for reasoning budgets", pointer=effort.at)
-    return min(budgets, key=lambda word: abs(budgets[word] - (effort.budget or 0)))
 
 
 def _text(wish: ir.Format | None, settings: ir.Settings) -> Iterator[_Said]:
