@@ -182,8 +182,8 @@ def test_a_binding_has_everything_resolved(catalog):
 def test_a_binding_has_its_dialect_and_who_mints_its_seals(catalog):
     chat, responses, messages = catalog.routes["up:big"].bindings
     said = {"max_tokens_field": "max_tokens", "reasoning_style": "template", "custom_tools": "refuse", "prefill": True}
-    assert chat.dialect == Dialect(**said, tool_choice="words")  # the last is the engine's
-    assert responses.dialect == Dialect(instruction_role="developer")
+    assert chat.dialect == Dialect(**said, tool_choice="words")  # the choice is the engine's
+    assert responses.dialect == Dialect(instruction_role="developer", tool_choice="words")
     assert messages.dialect == Dialect(default_max_tokens=32_000, reasoning_style="budget", reasoning_budgets={"minimal": 1024, "max": 64_000})
     assert catalog.routes["plain"].bindings[0].dialect == Dialect()
     assert [one.provider.seal_domain for one in (chat, responses, messages)] == ["family", "family", "local"]
