@@ -43,10 +43,14 @@ class Grew(Struct, frozen=True, gc=False):
 
 
 class Cited(Struct, frozen=True, gc=False):
-    """A source of a text part."""
+    """A source of a text part.
+
+    One that comes when its text has closed is `late`, by the name under which it is counted where parts are said one after the other.
+    """
 
     index: int
     citation: Citation
+    late: str = ""
 
 
 class Logged(Struct, frozen=True, gc=False):

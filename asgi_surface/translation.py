@@ -11,7 +11,7 @@ from typing import Final
 from asgi_surface import soundness
 from asgi_surface.codecs.base import Decoder, Encoder, Frames
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
-from asgi_surface.events import KINDS, Closed, Event, Fault, Finish, Grew, PartEvent, Start, UsageSeen
+from asgi_surface.events import KINDS, Cited, Closed, Event, Fault, Finish, Grew, PartEvent, Start, UsageSeen
 from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, splitter, write
 from asgi_surface.gauge import Gauge
 from asgi_surface.ir import Response, Stop, Usage
@@ -87,6 +87,7 @@ class Translation:
         self._blame = blame
         self._life = Lifecycle()
         self._kept = Kept()
+        self._late: dict[str, None] = {}
         self._written = 0
         self.usage: Usage | None = None
         self.fault: GatewayError | None = None
@@ -118,7 +119,7 @@ class Translation:
     @property
     def unread(self) -> tuple[str, ...]:
         """The constructs of the answer that the client did not get."""
-        return tuple(self._decoder.unread)
+        return (*self._decoder.unread, *self._late)
 
     def feed(self, chunk: bytes) -> bytes:
         """The client's bytes for a piece of the upstream's body."""
@@ -133,7 +134,11 @@ class Translation:
         """The body has ended by its framing, whole."""
         rest = self._splitter.eof()
         last = self._frame(rest) if rest else b""
-        return last + self._step(Kind.FAULT if self._splitter.half else self._end_of_body, failure(Code.UPSTREAM_TRUNCATED))
+        if self._splitter.half:
+            return last + self._step(Kind.FAULT, failure(Code.UPSTREAM_TRUNCATED))
+        if self.state < State.DONE:
+            last += self._read(self._decoder.eof)
+        return last + self._step(self._end_of_body, failure(Code.UPSTREAM_TRUNCATED))
 
     def fail(self, error: GatewayError) -> bytes:
         """The stream broke off: the error terminal, or nothing when the end was said before."""
@@ -156,8 +161,11 @@ class Translation:
         if not frame.data:
             return b""
         self.frames += 1
+        return self._read(lambda: self._decoder.feed(frame))
+
+    def _read(self, read: Callable[[], Iterable[Event]]) -> bytes:
         try:
-            events = list(self._decoder.feed(frame))
+            events = list(read())
         except ValueError:
             return self.fail(failure(Code.UPSTREAM_BAD_RESPONSE))
         self.beats += bool(events)
@@ -235,6 +243,9 @@ class Translation:
 
     def _part(self, event: PartEvent, out: list[bytes]) -> None:
         """Adds what the client gets of it to `out`. Raises `GatewayError` when its surface cannot say it."""
+        if self._sequencer is not None and isinstance(event, Cited) and event.late:
+            self._late[event.late] = None
+            return
         self._kept.part(event)
         if not self._encoder.several and self._kept.choices[event.index]:
             return

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from asgi_surface.assembly import Fold
 from asgi_surface.codecs.chat.decode import decoder
@@ -463,3 +464,127 @@ def test_a_stream_gives_what_the_whole_answer_gives(data: st.DataObject, thought
         chunks.insert(place, one)
         place += 1
     assert folded(*chunks, BASE | {"choices": [], "usage": USAGE}, DONE) == answer
+
+
+LP = [{"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}]
+ENTRIES = Raw(msgspec.json.encode(LP))
+LOGGED = {"choice": {"logprobs": {"content": LP, "refusal": None}}}
+
+
+def rest(*chunks: Any) -> tuple[list[Event], list[str]]:
+    """What is said of chunks after the start, when the body ends without `[DONE]`."""
+    reader = decoder()
+    said = [event for one in chunks for event in reader.feed(frame(one))]
+    return [*said[1:], *reader.eof()], reader.unread
+
+
+def test_entries_before_the_first_word_wait_for_it() -> None:
+    told = events(chunk({"role": "assistant", "content": ""}, **LOGGED), chunk({"content": "x"}, **LOGGED), chunk({}, "stop"))
+    assert told == [Opened(0, Text("")), Grew(0, "x"), Logged(0, ENTRIES), Logged(0, ENTRIES), Finish(Stop.END)]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [chunk({"role": "assistant"}, **LOGGED)],
+        [called(call(0, "c", "f", "{}")), chunk({}, **LOGGED)],
+        [chunk({"tool_calls": [call(0, "c", "f", "{}")]}, **LOGGED), chunk({"content": "x"})],
+        [chunk({"reasoning": "R"}), chunk({}, **LOGGED), chunk({"content": "x"})],
+        [chunk({"content": "x"}), called(call(0, "c", "f", "{}")), chunk({}, **LOGGED)],
+    ],
+)
+def test_entries_of_no_text_are_counted(chunks: list[Any]) -> None:
+    told, unread = rest(*chunks, chunk({}, "stop"))
+    assert unread == ["answer:logprobs.other"]
+    assert not any(isinstance(event, Logged) for event in told)
+
+
+@pytest.mark.parametrize("done", [[DONE], []])
+@pytest.mark.parametrize("with_finish", [True, False])
+def test_sources_that_come_after_a_call_are_late(with_finish: bool, done: list[Any]) -> None:
+    """The text before the call has closed for it. Where nothing has to be said in order, they still reach it."""
+    chunks = [chunk({"content": "Hi"}), called(call(0, "c", "f", "{}"))]
+    chunks += [chunk(cite("a", 0, 2), "tool_calls")] if with_finish else [chunk(cite("a", 0, 2)), chunk({}, "tool_calls")]
+    told, unread = rest(*chunks, *done)
+    assert Cited(0, Citation("a", "t", 0, 2), "answer:annotations.other") in told
+    assert unread == []
+    assert folded(*chunks, DONE).parts == (Text("Hi", citations=(Citation("a", "t", 0, 2),)), Call("c", "f", "{}"))
+
+
+def test_sources_between_two_texts_wait_for_the_second() -> None:
+    told = events(chunk({"content": "Hi"}), called(call(0, "c", "f", "{}")), chunk(cite("a", 2, 4)), chunk({"content": "ho"}))
+    assert [event for event in told if isinstance(event, Cited)] == [Cited(2, Citation("a", "t", 0, 2))]
+
+
+def test_sources_without_any_text_are_counted_at_the_end_of_the_body() -> None:
+    assert rest(chunk(cite("a"), "stop")) == ([Finish(Stop.END)], ["answer:annotations.other"])
+
+
+@pytest.mark.parametrize("name", ["f", None])
+def test_a_call_may_come_after_the_finish(name: str | None) -> None:
+    """Then the answer stopped for it. Its arguments may follow, and it is whole when nothing more comes."""
+    chunks = [chunk({"content": "x"}, "stop"), called(call(0, "c", "f")), called(call(0, None, name, '{"a":')), called(call(0, None, None, "1}"))]
+    told, _ = rest(*chunks)
+    finish = [Finish(Stop.TOOLS)]
+    assert told[2:] == [
+        Finish(Stop.END), Closed(0), Opened(1, Call("c", "f", "")), *finish, Grew(1, '{"a":'), Grew(1, "1}"), Closed(1)
+    ]  # fmt: skip
+    assert decoded(*chunks, DONE)[0][1:] == [*told, End()]
+
+
+def test_a_call_without_arguments_after_the_finish_is_whole_unless_it_was_cut() -> None:
+    for reason, told in (("stop", [Grew(0, "{}"), Closed(0)]), ("length", [Closed(0)])):
+        assert rest(chunk({}, reason), called(call(0, "c", "f")))[0][3:] == told
+
+
+@pytest.mark.parametrize("piece", [call(0, None, None, "{}"), call(0, "c", None, None), call(None, None, None, '{"a":1}')])
+@pytest.mark.parametrize("client", [None, Framing.SSE])
+@pytest.mark.parametrize("done", [b"data: [DONE]\n\n", b""])
+def test_a_call_without_a_name_after_the_finish_is_no_success(piece: dict[str, Any], client: Framing | None, done: bytes) -> None:
+    """Whether the answer is folded or streamed, and however it ends."""
+    said: list[str] = []
+    one = Translation(
+        decoder(),
+        Fold(lambda _: said.append("answer") or b""),
+        upstream=Framing.SSE,
+        downstream=client,
+        event_bytes=999,
+        output_chars=999,
+        eof_ends=True,
+        blame=lambda facts: UpstreamError(Code.UPSTREAM_ERROR, facts.message),
+    )
+    chunks = [chunk({"content": "x"}), chunk({}, "stop"), called(piece)]
+    one.feed(b"".join(b"data: " + msgspec.json.encode(said) + b"\n\n" for said in chunks) + done)
+    one.eof()
+    assert (one.fault and one.fault.code, said) == (Code.UPSTREAM_BAD_RESPONSE, [])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        (['{"a":', "1}"], True),
+        (["{}"], True),
+        (["{}", " "], True),
+        (["{}", "\n", "x"], None),
+        (['{"a":"}', '"}'], True),
+        (['{"a":"\\', '"}', '"}'], True),
+        (['{"a":"\\\\"}'], True),
+        (['{"a":"\\', "u007d}"], False),
+        (['{"a":{}', "}"], True),
+        (['{"a":{}', ',"b":{}'], False),
+        (["{a}", "}"], False),
+        (["}"], False),
+        (["[{}"], False),
+    ],
+)
+def test_when_arguments_are_whole(pieces: list[str], whole: bool | None) -> None:
+    """A further call closes those before it that are whole objects, and no others; some pieces come between."""
+    first, *others = pieces
+    chunks = [called(call(0, "a", "f", first)), called(call(1, "b", "g", "{}"))]
+    for number, piece in enumerate(others):
+        chunks += [called(call(0, None, None, piece)), called(call(number + 2, f"b{number}", "g", "{}"))]
+    if whole is None:
+        with pytest.raises(ValueError, match="after the end"):
+            decoded(*chunks)
+        return
+    assert (Closed(0) in decoded(*chunks)[0]) is whole

@@ -24,14 +24,21 @@ OVERLOADED = ErrorFacts("too much")
 
 
 class Script:
-    """A decoder that reads each frame as the next of its lists of events."""
+    """A decoder that reads each frame as the next of its lists of events. `last` are those at the end of the body."""
 
-    def __init__(self, *frames):
+    def __init__(self, *frames, last=()):
         self.unread = ["answer:x"]
         self._frames = list(frames)
+        self._last = last
 
     def feed(self, frame):
         events = self._frames.pop(0)
+        return self._read(events)
+
+    def eof(self):
+        return self._read(self._last)
+
+    def _read(self, events):
         if events is None:
             raise ValueError("unreadable")
         return events
@@ -66,10 +73,10 @@ class Record:
         return [(b"", said[0].encode())]
 
 
-def translated(*frames, framing=Framing.SSE, eof_ends=True, chars=99, event_bytes=99, upstream=Framing.SSE, **options):
+def translated(*frames, framing=Framing.SSE, eof_ends=True, chars=99, event_bytes=99, upstream=Framing.SSE, last=(), **options):
     record = Record(**options)
     one = Translation(
-        Script(*frames),
+        Script(*frames, last=last),
         record,
         upstream=upstream,
         downstream=framing,
@@ -195,6 +202,36 @@ def test_the_body_ends(eof_ends, events, rest, expected):
     one.feed(FRAME + rest)
     one.eof()
     assert told == [BEGUN, expected]
+
+
+@pytest.mark.parametrize(
+    ("rest", "last", "expected"),
+    [
+        (b"", [HI], [*parts(HI, CLOSED), closed()]),
+        (b"", None, [BAD]),
+        (b"data: {", [HI], [TRUNCATED]),
+        (b"data: x\n\n", [HI], [*parts(CLOSED), closed()]),
+    ],
+)
+def test_what_a_decoder_says_at_the_end_of_the_body(rest, last, expected):
+    """It is heard where the end of the body is the answer's: not behind half a frame, nor behind a terminal."""
+    one, told = translated([START, opened(), FINISH], [END], last=last)
+    one.feed(FRAME + rest)
+    one.eof()
+    assert told == [BEGUN, *parts(opened()), *expected]
+
+
+SOURCE = Citation("u", "t", 0, 1)
+
+
+@pytest.mark.parametrize(("sequential", "told", "unread"), [(False, [LATE := Cited(0, SOURCE, "answer:y")], ()), (True, [], ("answer:y",))])
+def test_a_late_source_is_told_or_counted(sequential, told, unread):
+    """What is said part after part cannot go back to one that has closed."""
+    one, said = translated([START, opened(), HI, CLOSED, opened(1), FINISH, LATE, LATE, LAST, END], sequential=sequential)
+    one.feed(FRAME)
+    assert said == [BEGUN, *parts(opened(), HI, CLOSED, opened(1), *told * 2, LAST), closed()]
+    assert one.unread == ("answer:x", *unread)
+    assert ("answer:citations" in held(one.held)) is bool(told)
 
 
 def test_the_last_frame_may_lack_its_blank_line():

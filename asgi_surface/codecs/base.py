@@ -227,6 +227,10 @@ class Decoder(Protocol):
         """The events of one frame with data. Raises `ValueError` when it cannot be read."""
         ...
 
+    def eof(self) -> Iterable[Event]:
+        """What is left to say when a whole body has ended without a terminal. Raises `ValueError` when what was said is no answer."""
+        ...
+
 
 class Encoder(Protocol):
     """Writes one stream of its surface. Keeps no terminal flags: the lifecycle's table calls `open` once, then parts, then one of `close`, `fail`.

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 from asgi_surface.codecs import openai_wire, reading
 from asgi_surface.codecs.chat.decode_calls import Calls, Piece
+from asgi_surface.codecs.chat.decode_notes import Notes
 from asgi_surface.codecs.chat.read import (
     _STRING,
     _Call,
@@ -33,9 +34,9 @@ from asgi_surface.codecs.chat.read import (
 from asgi_surface.codecs.chat.stream import STOPS
 from asgi_surface.codecs.chat.thoughts import thoughts as reasoned
 from asgi_surface.errors import ErrorFacts
-from asgi_surface.events import Cited, Closed, End, Event, Fault, Finish, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
+from asgi_surface.events import Closed, End, Event, Fault, Finish, Grew, Opened, PartEvent, Sealed, Start, UsageSeen
 from asgi_surface.framing import Frame
-from asgi_surface.ir import Citation, Form, Reasoning, Refusal, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.ir import Form, Reasoning, Refusal, Seal, SealKind, Stop, Text, Usage
 
 
 class _CallDelta(_Call):
@@ -84,24 +85,23 @@ _OLD_SLOT: Final = "function_call"
 
 
 class _Answer:
-    """One of a stream's answers: its open words, its calls, and the sources that wait for their text.
+    """One of a stream's answers: its open words, its calls, and what is said about its text.
 
     Calls close at a finish. Words close when their kind changes or at `[DONE]`: servers send text after a finish.
     """
 
     def __init__(self, number: int, parts: Iterator[int], skipped: dict[str, None]) -> None:
-        self._finished = False
+        self._stop: Stop | None = None
         self._number = number
         self._parts = parts
         self._skipped = skipped
         self._calls = Calls(parts, number)
         self._flat: tuple[type, int] | None = None
-        self._cited: list[Citation] = []
-        self._before = self._chars = 0
+        self._notes = Notes(skipped)
 
     def take(self, choice: _Choice) -> Iterator[Event]:
         """What one chunk says of this answer. A finish chunk may have text and calls, which come before the finish."""
-        delta = choice.delta or _NO_DELTA
+        delta, called = choice.delta or _NO_DELTA, self._calls.opened
         self._skipped |= _filtered(choice)
         yield from self._words(delta)
         yield from self._about_text(delta, _logprobs(choice.logprobs, self._skipped))
@@ -110,17 +110,27 @@ class _Answer:
                 yield from self._call(piece)
         stop = reading.reason(STOPS, choice.finish_reason)
         if stop is not None:
-            self._finished = True
-            yield from self._calls.finish(cut=stop not in {Stop.END, Stop.TOOLS})
-            yield Finish(_meant(stop, called=bool(self._calls)), choice=self._number)
+            self._stop = stop
+            yield from self._finish()
+        elif self._calls.opened > called:
+            stop = self._stop  # a call after the finish: it was for calls
+        if stop is not None:
+            yield Finish(_meant(stop, called=self._calls.opened > 0), choice=self._number)
+
+    def _finish(self) -> Iterator[PartEvent]:
+        yield from self._calls.finish(cut=self._stop not in {Stop.END, Stop.TOOLS})
 
     def done(self) -> Iterator[PartEvent]:
-        """Nothing more comes. A further answer without a finish is missed only where it has a part, so one that gave its role alone gets one."""
-        if self._number and not self._finished:
+        """Nothing more comes. A further answer without a finish is missed only where it has a part, so one that gave its role alone gets one.
+
+        Calls may have come after a finish. Raises `ValueError` when one of them cannot be told.
+        """
+        if self._stop is not None:
+            yield from self._finish()
+        elif self._number:
             yield from self._open(Text)
         yield from self._close()
-        if self._cited:
-            self._skipped["answer:annotations.other"] = None
+        yield from self._notes.rest()
 
     def _words(self, delta: _Delta) -> Iterator[PartEvent]:
         texts, thoughts = _content(delta.content, self._skipped)
@@ -136,14 +146,16 @@ class _Answer:
         if not text:
             return
         part = yield from self._open(kind)
-        self._chars += len(text) if kind is Text else 0
         yield Grew(part, text)
+        if kind is Text:
+            self._notes.grew(text)
 
     def _open(self, kind: type[Reasoning | Text | Refusal]) -> Generator[PartEvent, None, int]:
         if self._flat is None or self._flat[0] is not kind:
             yield from self._close()
             yield from self._calls.close_whole()
             self._flat = kind, next(self._parts)
+            self._notes.opened(self._flat[1] if kind is Text else None)
             yield Opened(self._flat[1], _FLAT[kind], self._number)
         return self._flat[1]
 
@@ -161,25 +173,20 @@ class _Answer:
         if self._flat is not None:
             yield Closed(self._flat[1])
             self._flat = None
-            self._before = self._chars
+            self._notes.closed()
 
     def _about_text(self, delta: _Delta, logprobs: Raw | None) -> Iterator[PartEvent]:
-        """Sources and token entries. Search servers name their sources before the text: they wait for it."""
         if delta.annotations:
-            self._cited += _citations(delta.annotations, self._skipped)
-        if self._flat is None or self._flat[0] is not Text:
-            self._skipped |= {} if logprobs is None else {"answer:logprobs.other": None}
-            return
+            self._notes.cite(_citations(delta.annotations, self._skipped))
         if logprobs is not None:
-            yield Logged(self._flat[1], logprobs)
-        for citation in self._cited:
-            yield Cited(self._flat[1], _moved(citation, self._before))
-        self._cited.clear()
+            self._notes.log(logprobs, called=bool(delta.tool_calls or delta.function_call))
+        return self._notes.told()
 
     def _call(self, piece: Piece) -> Iterator[PartEvent]:
         for event in self._calls.feed(piece):
             if isinstance(event, Opened):
                 yield from self._close()
+                self._notes.opened(None)
             yield event
 
 
@@ -194,15 +201,21 @@ class ChatDecoder:
 
     def feed(self, frame: Frame) -> Iterable[Event]:
         """The events of one chunk, or of `[DONE]`."""
-        events = list(self._done() if frame.data.startswith(b"[DONE]") else self._chunk(frame))
-        if len(self.unread) != len(self._skipped):
-            self.unread = [*self._skipped]
+        if frame.data.startswith(b"[DONE]"):
+            return [*self.eof(), End()]
+        events = list(self._chunk(frame))
+        self._tell()
         return events
 
-    def _done(self) -> Iterator[Event]:
-        for answer in self._answers.values():
-            yield from answer.done()
-        yield End()
+    def eof(self) -> Iterable[Event]:
+        """What is left to say when nothing more comes. Many servers send no `[DONE]`."""
+        events = [event for answer in self._answers.values() for event in answer.done()]
+        self._tell()
+        return events
+
+    def _tell(self) -> None:
+        if len(self.unread) != len(self._skipped):
+            self.unread = [*self._skipped]
 
     def _chunk(self, frame: Frame) -> Iterator[Event]:
         chunk = reading.decode(_CHUNK, frame.data)
@@ -231,14 +244,6 @@ class ChatDecoder:
 def _spent(said: Any) -> tuple[UsageSeen, ...]:
     usage = openai_wire.usage(said) if said else Usage()
     return () if usage == Usage() else (UsageSeen(usage),)
-
-
-def _moved(citation: Citation, before: int) -> Citation:
-    """The wire counts offsets over all text, a part over its own. A place before the part is none in it."""
-    if citation.start is None or citation.end is None:
-        return citation
-    place = (citation.start - before, citation.end - before) if citation.start >= before else (None, None)
-    return Citation(citation.url, citation.title, *place)
 
 
 def _pieces(delta: _Delta) -> Iterator[Piece]:

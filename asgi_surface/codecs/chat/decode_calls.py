@@ -1,20 +1,21 @@
 """Puts the tool calls of a Chat Completions stream together: whose piece each piece is, when a call can be told, and when it is whole.
 
 Servers disagree about indices and ids. A call's id and name are written once: whatever a server says later changes neither. Knows no frames.
+
+An answer may have thousands of calls: nothing here goes through all of them for each piece, nor through all of a call's text.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
+from asgi_surface.codecs.chat.braces import Braces
 from asgi_surface.events import Closed, Grew, Opened, PartEvent, Sealed
 from asgi_surface.ir import Call, Form, Seal
-
-_OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 class Piece(Struct, frozen=True):
@@ -41,12 +42,13 @@ class _Assembled:
         self.slot = slot
         self.id: str | None = None
         self.part: int | None = None
-        self._number = number
+        self.number = number
         self._name: str | None = None
         self._form = Form.FUNCTION
         self._seal: Seal | None = None
         self._pieces: list[str] = []
-        self._closed = False
+        self._braces = Braces(self._pieces)
+        self.closed = False
 
     def goes_on(self, piece: Piece) -> bool:
         """Whether a piece in this call's slot is more of it. Some servers repeat the id or the name; old vLLM gives every piece a new id."""
@@ -56,20 +58,14 @@ class _Assembled:
 
     def whole(self) -> bool:
         """Whether nothing can follow: the arguments are a JSON object. Free text is never known to be whole."""
-        if self._form is Form.CUSTOM or not self._pieces or not self._pieces[-1].rstrip().endswith("}"):
-            return False
-        try:
-            _OBJECT.decode("".join(self._pieces))
-        except (msgspec.DecodeError, RecursionError):
-            return False
-        return True
+        return self._form is not Form.CUSTOM and self._braces.whole()
 
     def learn(self, piece: Piece) -> bool:
         """Takes what the piece says anew; whether there was more of the call in it. A call that is told twice is one."""
         again = piece.text.startswith("{") and self.whole() and piece.text == "".join(self._pieces)
-        if again or (self._closed and not piece.text.strip()):
+        if again or (self.closed and not piece.text.strip()):
             return False
-        if self._closed:
+        if self.closed:
             raise ValueError("arguments after the end of a call")
         if self._name is None and piece.name:
             self._name, self._form = piece.name, piece.form
@@ -86,7 +82,7 @@ class _Assembled:
     def open(self, part: int, choice: int) -> Iterator[PartEvent]:
         """The beginning, with the arguments that came before the name. Servers that leave ids out have their calls numbered."""
         self.part = part
-        yield Opened(part, Call(self.id or f"call_{self._number}", self._name or "", "", self._form, minted=self.id is None), choice)
+        yield Opened(part, Call(self.id or f"call_{self.number}", self._name or "", "", self._form, minted=self.id is None), choice)
         # Other surfaces say a call's seal before the call, so it goes first where it is known.
         yield from self._sealed(part)
         yield from self.grow("".join(self._pieces))
@@ -103,9 +99,9 @@ class _Assembled:
 
     def close(self, *, cut: bool) -> Iterator[PartEvent]:
         """The end, once. No arguments are the empty object, unless the answer was cut."""
-        if self._closed or self.part is None:
+        if self.closed or self.part is None:
             return
-        self._closed = True
+        self.closed = True
         if not (cut or self._pieces or self._form is Form.CUSTOM):
             self._pieces.append("{}")
             yield Grew(self.part, "{}")
@@ -118,48 +114,62 @@ class _Assembled:
 
 
 class Calls:
-    """All calls of one of a stream's answers, `choice`. `parts` gives the next part's index."""
+    """All calls of one of a stream's answers, `choice`. `parts` gives the next part's index. `opened` counts those that were told."""
 
     def __init__(self, parts: Iterator[int], choice: int) -> None:
+        self.opened = 0
         self._parts = parts
         self._choice = choice
-        self._calls: list[_Assembled] = []
+        self._count = itertools.count()
+        self._open: dict[_Assembled, None] = {}
+        self._grown: dict[_Assembled, None] = {}
         self._latest: dict[Any, _Assembled] = {}
-
-    def __bool__(self) -> bool:
-        return any(call.part is not None for call in self._calls)
+        self._known: dict[tuple[str, Any], _Assembled] = {}
 
     def feed(self, piece: Piece) -> Iterator[PartEvent]:
         """The events of one piece: none until the call's name is known. A call that opens closes those before it that are whole."""
         call = self._find(piece)
-        if not call.learn(piece) or not call.named():
+        if not call.learn(piece):
+            return
+        if piece.id and call.id == piece.id:
+            self._known.setdefault((piece.id, call.slot), call)
+            self._known.setdefault((piece.id, None), call)
+        if not call.named():
             return
         if call.part is None:
             yield from self.close_whole()
+            self.opened += 1
             yield from call.open(next(self._parts), self._choice)
         else:
             yield from call.grow(piece.text)
+        self._grown[call] = None
 
     def _find(self, piece: Piece) -> _Assembled:
         """Whose piece it is: by index and id, by id alone where there is no index, else by slot."""
-        for call in self._calls:
-            if piece.id and call.id == piece.id and piece.index in (None, call.slot):
-                return call
+        known = self._known.get((piece.id, piece.index)) if piece.id else None
+        if known is not None:
+            return known
         latest = self._latest.get(piece.slot)
         if latest is None or not latest.goes_on(piece):
-            latest = self._latest[piece.slot] = _Assembled(len(self._calls), piece.slot)
-            self._calls.append(latest)
+            latest = self._latest[piece.slot] = _Assembled(next(self._count), piece.slot)
+            self._open[latest] = None
         return latest
 
     def close_whole(self) -> Iterator[PartEvent]:
-        """Closes the calls that nothing can follow."""
-        for call in self._calls:
+        """Closes the calls that nothing can follow. One that was not whole is looked at again when it has grown."""
+        grown, self._grown = self._grown, {}
+        for call in sorted(grown, key=lambda one: one.number):
             if call.whole():
-                yield from call.close(cut=False)
+                yield from self._close(call, cut=False)
 
     def finish(self, *, cut: bool) -> Iterator[PartEvent]:
         """The answer has ended. Raises `ValueError` when a call cannot be told because its name never came."""
-        for call in self._calls:
+        for call in list(self._open):
             if call.lost():
                 raise ValueError("a call without a name")
-            yield from call.close(cut=cut)
+            yield from self._close(call, cut=cut)
+
+    def _close(self, call: _Assembled, *, cut: bool) -> Iterator[PartEvent]:
+        yield from call.close(cut=cut)
+        if call.closed:
+            self._open.pop(call, None)

@@ -6,7 +6,7 @@ There is no end event. What a chunk says of one candidate is read by that candid
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from asgi_surface import ir
@@ -39,6 +39,10 @@ class GeminiDecoder:
         yield from self._answer(answer)
         if answer.error or frame.event == b"error":
             yield Fault(reading.error_facts(frame.data) or ErrorFacts(""))
+
+    def eof(self) -> Iterable[Event]:
+        """Nothing."""
+        return ()
 
     def _answer(self, answer: Answer) -> Iterator[Event]:
         blocked = answer.blocked()

@@ -87,6 +87,10 @@ class MessagesDecoder:
             return [Fault(reading.error_facts(frame.data) or ErrorFacts(""))]
         return list(self.takes.get(kind, MessagesDecoder.unknown)(self, event))
 
+    def eof(self) -> Iterable[Event]:
+        """Nothing: such an end is none on this surface."""
+        return ()
+
     def unknown(self, _event: _Event) -> Iterator[Event]:
         """A kind of event, or of delta, that is newer than the table."""
         self._name([beyond.UNKNOWN])

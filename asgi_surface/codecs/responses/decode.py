@@ -112,6 +112,10 @@ class ResponsesDecoder:
             yield _start(event.response)
         yield from self._read(kind, event)
 
+    def eof(self) -> Iterable[Event]:
+        """Nothing: such an end is none on this surface."""
+        return ()
+
     def _read(self, kind: str, event: _Event) -> Iterable[Event]:
         place = Place(_word(event.item_id), reading.count(event.output_index), _number(event))
         if (voice := _DELTAS.get(kind)) is not None:
