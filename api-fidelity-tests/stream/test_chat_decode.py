@@ -578,7 +578,9 @@ def test_a_call_without_a_name_after_the_finish_is_no_success(piece: dict[str, A
     ],
 )
 def test_when_arguments_are_whole(pieces: list[str], whole: bool | None) -> None:
-    """A further call closes those before it that are whole objects, and no others; some pieces come between."""
+    """A further call closes those before it that are whole objects, and no others, whether it comes between their pieces or after all."""
+    after = decoded(*(called(call(0, "a", "f", piece)) for piece in pieces), called(call(1, "b", "g", "{}")))[0]
+    assert (Closed(0) in after) is bool(whole)
     first, *others = pieces
     chunks = [called(call(0, "a", "f", first)), called(call(1, "b", "g", "{}"))]
     for number, piece in enumerate(others):
@@ -588,3 +590,8 @@ def test_when_arguments_are_whole(pieces: list[str], whole: bool | None) -> None
             decoded(*chunks)
         return
     assert (Closed(0) in decoded(*chunks)[0]) is whole
+
+
+def test_a_seal_of_no_call_is_none() -> None:
+    stub = {"index": 0, "extra_content": {"google": {"thought_signature": "s"}}}
+    assert rest(chunk({"content": "x", "tool_calls": [stub]}, "stop"))[0] == [Opened(0, Text("")), Grew(0, "x"), Finish(Stop.END), Closed(0)]

@@ -31,12 +31,12 @@ class Braces:
 
     def whole(self) -> bool:
         """Whether nothing can follow but white space."""
-        if self._object is None and self._pieces and self._pieces[-1].rstrip().endswith("}"):
-            self._read(self._carry + "".join(self._pieces[self._seen :]))
-            self._seen = len(self._pieces)
-        elif self._object and self._seen < len(self._pieces):
-            self._object = not "".join(self._pieces[self._seen :]).strip()
-            self._seen = len(self._pieces)
+        text = "".join(self._pieces[self._seen :])
+        self._seen = len(self._pieces)
+        if self._object is None:
+            self._read(self._carry + text)
+        elif self._object:
+            self._object = not text.strip()
         return bool(self._object)
 
     def _read(self, text: str) -> None:
