@@ -366,3 +366,41 @@ def test_reading_the_stream_gives_the_answer(grammar: Grammar, response: Respons
                 fold.part(event)
     fold.close(Ending(stops.pop(0), None, usage, stops))
     assert taken == [read(write(response, to))]
+
+
+THOUGHT = [Reasoning("A"), Text("x"), Reasoning(" C"), Reasoning(""), Reasoning("D")]
+
+
+@pytest.mark.parametrize(
+    ("upstream", "parts", "told"),
+    [
+        (CHAT, THOUGHT, "A CD"),
+        (CHAT, [*THOUGHT, Search("s", "q"), Reasoning("E")], "A CD\n\nE"),
+        (CHAT, [Search("s", "q"), *THOUGHT], "A CD"),
+        (MESSAGES, THOUGHT, "A\n\n C\n\nD"),
+        (MESSAGES, [*THOUGHT, Search("s", "q"), Search("t", "r"), Reasoning("E")], "A\n\n C\n\nD\n\nE"),
+        (GEMINI, [Reasoning(""), Text("x"), Reasoning("D")], "D"),
+    ],
+)
+def test_what_stands_between_thoughts(grammar: Grammar, upstream: Surface, parts: list[Any], told: str) -> None:
+    """Chat's reasoning is one text, whatever came between its deltas; a thought of another surface is a paragraph. Streamed and folded alike."""
+    response, to = Response(id="u1", model="up", parts=tuple(parts)), context(upstream=upstream)
+    assert msgspec.json.decode(write(response, to))["choices"][0]["message"]["reasoning_content"] == told
+    said = deltas(grammar, [event for event in unfold(response) if isinstance(event, PartEvent)], to=to)
+    assert "".join(delta.get("reasoning_content", "") for delta in said) == told
+
+
+def test_reasoning_that_a_word_interrupts_gains_nothing(grammar: Grammar) -> None:
+    """Neither in a fold of the stream nor in the stream itself."""
+    reader, to = decoder(), context(upstream=CHAT)
+    pieces = [{"reasoning_content": "A"}, {"content": "B"}, {"reasoning_content": "C", "content": "D"}]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in pieces]
+    events = [event for one in chunks for event in reader.feed(Frame(b"", b"", msgspec.json.encode(one))) if isinstance(event, PartEvent)]
+    fold = Fold(lambda response: write(response, to))
+    for event in events:
+        fold.part(event)
+    ((_, body),) = fold.close(Ending(Stop.END))
+    message = msgspec.json.decode(body)["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("AC", "BD")
+    said = deltas(grammar, events, to=to)
+    assert "".join(delta.get("reasoning_content", "") for delta in said) == "AC"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
 from msgspec import structs
 
 from asgi_surface.codecs.base import Alias, Context
-from asgi_surface.codecs.chat.write import _call, _calls, _citation, _extra, _finish, _old
+from asgi_surface.codecs.chat.write import Thread, _call, _calls, _citation, _extra, _finish, _old
 from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Seal, Search, Stop, Text
 from asgi_surface.surfaces import GEMINI
 
@@ -49,9 +49,9 @@ class _Silent:
 
 
 class Words:
-    """Text, reasoning or a refusal: all of a kind go into one member. `lead` parts this one from the one before."""
+    """Text, reasoning or a refusal: all of a kind go into one member. `lead` says what parts this one, once it has words, from the one before."""
 
-    def __init__(self, member: str, lead: str = "") -> None:
+    def __init__(self, member: str, lead: Callable[[], str] | None = None) -> None:
         self._member = member
         self._lead = lead
         self.length = 0
@@ -59,9 +59,9 @@ class Words:
 
     def grow(self, text: str) -> Delta:
         """More of them."""
-        lead, self._lead = self._lead, ""
+        lead, self._lead = self._lead, None
         self.length += len(text)
-        return {self._member: lead + text}
+        return {self._member: (lead() if lead else "") + text}
 
     def seal(self, _: Seal) -> Delta:
         """Nothing: words have no opaque slot on this surface."""
@@ -132,7 +132,7 @@ class Answer:
         self.place = place
         self._context = context
         self._texts: list[Words] = []
-        self._thoughts: list[Words] = []
+        self._thread = Thread(context.upstream)
         self._called = False
         self._places = itertools.count()
         self._waiting: list[_Held] = []
@@ -143,14 +143,13 @@ class Answer:
         """Who writes a part, and what its opening says."""
         if isinstance(part, Call):
             return self._opened_call(part)
+        if isinstance(part, Reasoning | Search):
+            self._thread.part(searched=isinstance(part, Search))
         if isinstance(part, Search):
             return _Silent(), {}
-        lead = "\n\n" if isinstance(part, Reasoning) and any(thought.length for thought in self._thoughts) else ""
-        words = Words(_MEMBERS[type(part)], lead)
+        words = Words(_MEMBERS[type(part)], self._thread.lead if isinstance(part, Reasoning) else None)
         if isinstance(part, Text):
             self._texts.append(words)
-        elif isinstance(part, Reasoning):
-            self._thoughts.append(words)
         # Empty text is an answer, empty reasoning is none.
         return words, words.grow(part.text) if part.text or isinstance(part, Text) else {}
 

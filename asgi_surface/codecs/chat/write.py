@@ -22,12 +22,13 @@ from asgi_surface.ir import (
     Response,
     Seal,
     SealKind,
+    Search,
     Stop,
     Text,
     Usage,
 )
 from asgi_surface.losses import held
-from asgi_surface.surfaces import GEMINI
+from asgi_surface.surfaces import CHAT, GEMINI, Surface
 
 # A reason that the surface has no word for is said as itself: none of the official ones would be true.
 _FINISHES: Final[dict[Stop, str]] = {
@@ -59,7 +60,7 @@ def _choice(answer: Response | Alternative, context: Context) -> dict[str, Any]:
     calls = [_call(part, context) for part in answer.parts if isinstance(part, Call)]
     old = _old(calls, context.request)
     return {
-        "message": _message(answer.parts, calls, old),
+        "message": _message(answer.parts, calls, old) | _thoughts(answer.parts, context.upstream),
         "logprobs": None if answer.logprobs is None else {"content": answer.logprobs, "refusal": None},
         "finish_reason": _finish(answer.stop, called=bool(calls), old=old),
     }
@@ -90,16 +91,46 @@ def _unsealed(answer: Response | Alternative, context: Context) -> bool:
 def _message(parts: tuple[Part, ...], calls: list[dict[str, Any]], old: bool) -> dict[str, Any]:
     texts = [part for part in parts if isinstance(part, Text)]
     refusals = [part.text for part in parts if isinstance(part, Refusal)]
-    thoughts = [part.text for part in parts if isinstance(part, Reasoning) and part.text]
     cited = [{"type": "url_citation", "url_citation": citation} for citation in _citations(texts)]
     return {
         "role": "assistant",
         "content": "".join(part.text for part in texts) if texts else None,
         "refusal": "".join(refusals) or None,
-        **({"reasoning_content": "\n\n".join(thoughts)} if thoughts else {}),
         **({"annotations": cited} if cited else {}),
         **_calls(calls, old),
     }
+
+
+class Thread:
+    """The reasoning of one answer, which goes into one member: what stands between a thought and the one before it.
+
+    Other surfaces tell thought from thought: each is a paragraph. Chat tells one text, whose deltas say where it goes on after a word of the answer:
+    nothing is added to it, unless the gateway's search parts two answers of the model.
+    """
+
+    def __init__(self, upstream: Surface) -> None:
+        self._one = upstream == CHAT
+        self._said = self._parted = False
+
+    def part(self, *, searched: bool = False) -> None:
+        """A thought, or a search, begins."""
+        self._parted |= searched or not self._one
+
+    def lead(self) -> str:
+        """What parts the words that follow from those before."""
+        lead = "\n\n" if self._said and self._parted else ""
+        self._said, self._parted = True, False
+        return lead
+
+
+def _thoughts(parts: Iterable[Part], upstream: Surface) -> dict[str, str]:
+    thread, words = Thread(upstream), []
+    for part in parts:
+        if isinstance(part, Reasoning | Search):
+            thread.part(searched=isinstance(part, Search))
+        if isinstance(part, Reasoning) and part.text:
+            words += [thread.lead(), part.text]
+    return {"reasoning_content": "".join(words)} if words else {}
 
 
 def _old(calls: list[dict[str, Any]], request: Request) -> bool:
