@@ -16,7 +16,7 @@ from asgi_surface.codecs import openai_wire, reading
 from asgi_surface.codecs.chat.decode_calls import Calls, Piece
 from asgi_surface.codecs.chat.decode_notes import Notes
 from asgi_surface.codecs.chat.read import (
-    _STRING,
+    _arguments,
     _Call,
     _citations,
     _content,
@@ -250,7 +250,7 @@ def _pieces(delta: _Delta) -> Iterator[Piece]:
     """What a delta says of calls. Empty stubs say nothing."""
     pieces = [_piece(call, position) for position, call in enumerate(delta.tool_calls or ())]
     if delta.function_call is not None:
-        pieces.append(Piece(0, _OLD_SLOT, None, reading.string(delta.function_call.name), _text(delta.function_call.arguments)))
+        pieces.append(Piece(0, _OLD_SLOT, None, reading.string(delta.function_call.name), _arguments(bytes(delta.function_call.arguments))))
     return (piece for piece in pieces if piece.id or piece.name or piece.text or piece.seal)
 
 
@@ -260,16 +260,8 @@ def _piece(call: _CallDelta, position: int) -> Piece:
     if custom is not None:
         name, text, form = custom.name, _words(custom.input) or "", Form.CUSTOM
     else:
-        name, text, form = function.name, _text(function.arguments), Form.FUNCTION
+        name, text, form = function.name, _arguments(bytes(function.arguments)), Form.FUNCTION
     return Piece(position, index, reading.string(call.id), reading.string(name), text, form, _seal(call.extra_content))
-
-
-def _text(arguments: Raw) -> str:
-    """A piece of argument text. Ollama sends the object itself."""
-    raw = bytes(arguments)
-    if raw == b"null":
-        return ""
-    return reading.decode(_STRING, raw) if raw.startswith(b'"') else raw.decode()
 
 
 decoder: Final = ChatDecoder

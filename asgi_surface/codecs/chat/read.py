@@ -15,6 +15,7 @@ from asgi_surface.codecs import openai_wire, reading
 from asgi_surface.codecs.chat.stream import STOPS
 from asgi_surface.codecs.chat.thoughts import parts as reasoned
 from asgi_surface.ir import Alternative, Call, Citation, Form, Part, Refusal, Response, Seal, SealKind, Stop, Text, Usage
+from asgi_surface.soundness import ENDED
 from asgi_surface.surfaces import GEMINI
 
 _NULL: Final = Raw(b"null")
@@ -129,11 +130,12 @@ def _choice(choice: _Choice, unread: dict[str, None]) -> Alternative:
     # Azure leaves the message out where its filter stopped the answer.
     if choice.message is None and choice.finish_reason != "content_filter":
         raise ValueError("no message")
-    parts = tuple(_parts(choice.message or _Message(), unread))
-    unread |= _filtered(choice)
     stop = reading.reason(STOPS, choice.finish_reason)
     if stop is None:
         raise ValueError("no finish reason")
+    # No arguments are the empty object, unless a cut came before them.
+    parts = tuple(_parts(choice.message or _Message(), unread, "{}" if stop in ENDED else ""))
+    unread |= _filtered(choice)
     called = any(isinstance(part, Call) for part in parts)
     return Alternative(parts=parts, stop=_meant(stop, called=called), logprobs=_logprobs(choice.logprobs, unread))
 
@@ -168,8 +170,8 @@ def _entries(said: Raw) -> bool:
     return bytes(said) not in {b"null", b"[]"}
 
 
-def _parts(message: _Message, unread: dict[str, None]) -> Iterator[Part]:
-    """Reasoning first, then words, then calls: the surface has no order of its own."""
+def _parts(message: _Message, unread: dict[str, None], bare: str) -> Iterator[Part]:
+    """Reasoning first, then words, then calls: the surface has no order of its own. `bare` stands for arguments that are none."""
     texts, thoughts = _content(message.content, unread)
     yield from reasoned(message, "".join(thoughts))
     citations = tuple(_citations(message.annotations, unread))
@@ -183,9 +185,9 @@ def _parts(message: _Message, unread: dict[str, None]) -> Iterator[Part]:
     if message.audio:
         unread["answer:audio"] = None
     for index, call in enumerate(message.tool_calls or ()):
-        yield _call(call, index)
+        yield _call(call, index, bare)
     if message.function_call is not None:
-        yield Call("call_0", *_function(message.function_call), minted=True)
+        yield Call("call_0", *_function(message.function_call, bare), minted=True)
 
 
 def _words(value: object) -> str | None:
@@ -218,13 +220,13 @@ def _citations(annotations: object, unread: dict[str, None]) -> Iterator[Citatio
         yield Citation(url, reading.string(said.get("title")) or "", reading.count(said.get("start_index")), reading.count(said.get("end_index")))
 
 
-def _call(call: _Call, index: int) -> Call:
+def _call(call: _Call, index: int, bare: str) -> Call:
     """A call. Servers that leave its id out have their calls numbered."""
     seal = _seal(call.extra_content)
     own = reading.string(call.id)
     id_, minted = own or f"call_{index}", own is None
     if call.function is not None:
-        return Call(id_, *_function(call.function), seal=seal, minted=minted)
+        return Call(id_, *_function(call.function, bare), seal=seal, minted=minted)
     if call.custom is None or not isinstance(call.custom.input, str):
         raise ValueError("a call of an unknown kind")
     return Call(id_, _name(call.custom.name), call.custom.input, Form.CUSTOM, seal=seal, minted=minted)
@@ -237,15 +239,15 @@ def _name(value: object) -> str:
     return name
 
 
-def _function(said: _Function) -> tuple[str, str]:
-    return _name(said.name), _arguments(bytes(said.arguments))
+def _function(said: _Function, bare: str) -> tuple[str, str]:
+    return _name(said.name), _arguments(bytes(said.arguments)) or bare
 
 
 def _arguments(raw: bytes) -> str:
-    """Text is kept even when it is no JSON; Ollama sends the object itself; nothing means no arguments."""
+    """Text is kept even when it is no JSON; Ollama sends the object itself."""
     if raw == b"null":
-        return "{}"
-    return (reading.decode(_STRING, raw) if raw.startswith(b'"') else raw.decode()) or "{}"
+        return ""
+    return reading.decode(_STRING, raw) if raw.startswith(b'"') else raw.decode()
 
 
 def _seal(extra: object) -> Seal | None:

@@ -17,6 +17,7 @@ from asgi_surface.codecs.responses.stream import ResponsesWatch
 from asgi_surface.events import End, Event, Fault, Finish, Start, UsageSeen
 from asgi_surface.framing import Frame
 from asgi_surface.ir import Reasoning, Refusal, Response, Stop, Text
+from asgi_surface.soundness import ENDED
 
 
 class _Event(Struct):
@@ -137,9 +138,11 @@ class ResponsesDecoder:
     def _ended(self, response: Raw, stop: Stop) -> Iterator[Event]:
         answer = reading.decode(ANSWER, bytes(response))
         self.unread += _head(response).unread
-        yield from self._ledger.end(reading.decode(_LISTED, bytes(response)).output or [])
+        signals = terminal(answer, stop)
+        ended = any(signal.stop in ENDED for signal in signals)
+        yield from self._ledger.end(reading.decode(_LISTED, bytes(response)).output or [], ended=ended)
         called = self._ledger.called
-        for event in _events(terminal(answer, stop)):
+        for event in _events(signals):
             yield Finish(Stop.TOOLS) if called and event == Finish(Stop.END) else event
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asgi_surface.codecs import reading
-from asgi_surface.codecs.responses.read import read
+from asgi_surface.codecs.responses.read import read, whole_item
 from asgi_surface.events import Cited, Closed, Grew, Logged, Opened, PartEvent, Sealed
 from asgi_surface.ir import Call, Form, Part, Reasoning, Refusal, Response, Text
 
@@ -44,6 +44,7 @@ class _Seen(Struct):
     call_id: Any = None
     name: Any = None
     namespace: Any = None
+    status: Any = None
 
 
 _SEEN: Final = msgspec.json.Decoder(_Seen)
@@ -82,9 +83,11 @@ class _Part:
         if isinstance(said, Reasoning) and said.seal is not None:
             yield Sealed(self.index, said.seal)
 
-    def close(self) -> Iterator[PartEvent]:
+    def close(self, rest: str = "") -> Iterator[PartEvent]:
+        """The end, once. `rest` stands for what never came."""
         if self.open:
             self.open = False
+            yield from () if self.pieces else self.grow(rest)
             yield Closed(self.index)
 
 
@@ -111,6 +114,15 @@ class _Item:
         """Whether what an event says is not to be heard: a reasoning item's words and their summary are one text, told once."""
         other = self.kind == "reasoning" and any(strand != voice.strand for strand, _ in self.strands)
         return self.done or self.kind != voice.kind or other
+
+    def bare(self) -> bool:
+        """A call without arguments, which may have been cut off before them: where the item does not say it, the answer's end will."""
+        return self.kind == "function_call" and not any(part.pieces for part in self.parts)
+
+    def close(self, rest: str = "") -> Iterator[PartEvent]:
+        """The end of what is open. `rest` stands for what never came."""
+        for part in self.parts:
+            yield from part.close(rest)
 
     def demand_name(self) -> None:
         """Nobody can answer a call that has never said what it calls."""
@@ -192,15 +204,16 @@ class Ledger:
         yield from self._named(item, seen)
         item.demand_name()
         yield from self._completed(item, answer)
+        if not (item.bare() and whole_item(seen.status, ended=True)):
+            yield from item.close()
 
-    def end(self, output: list[Raw]) -> Iterator[PartEvent]:
-        """The answer ends with these items. Raises `ValueError` when a call has never said its name."""
+    def end(self, output: list[Raw], *, ended: bool) -> Iterator[PartEvent]:
+        """The answer ends with these items; `ended` says that it was not cut. Raises `ValueError` when a call has never said its name."""
         for index, raw in enumerate(output):
             yield from self.whole(raw, index)
         for item in self._items:
             item.demand_name()
-            for part in item.parts:
-                yield from part.close()
+            yield from item.close("{}" if ended and item.kind == "function_call" else "")
 
     def _completed(self, item: _Item, answer: Response) -> Iterator[PartEvent]:
         entries = _RAWS.decode(answer.logprobs or b"[]")[item.logged :]
@@ -212,8 +225,6 @@ class Ledger:
             if isinstance(said, Text):
                 yield from part.log(entries)
                 entries = []
-        for part in item.parts:
-            yield from part.close()
 
     def _named(self, item: _Item, seen: _Seen) -> Iterator[PartEvent]:
         """Opens a call once its name is known, with the arguments that came before."""
@@ -266,7 +277,8 @@ class Ledger:
 
 
 def _read(item: bytes) -> Response:
-    return read(b'{"status":"completed","output":[%b]}' % item)
+    """An item, of an answer that may yet be cut."""
+    return read(b'{"status":"incomplete","output":[%b]}' % item)
 
 
 def _ids(*values: object) -> set[str]:

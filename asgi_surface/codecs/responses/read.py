@@ -17,6 +17,7 @@ from asgi_surface.codecs.responses.answer import RUNNING, Answer, finished
 from asgi_surface.codecs.responses.answer_verdicts import ANSWER_ROWS
 from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text
 from asgi_surface.lifecycle import Kind
+from asgi_surface.soundness import ENDED
 from asgi_surface.surfaces import RESPONSES
 
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class _Called(Struct, rename={"async_": "async"}):
 
 class _Function(_Called, kw_only=True):
     arguments: str
+    status: Any = None
 
 
 class _Custom(_Called, kw_only=True):
@@ -103,9 +105,10 @@ UNKNOWN: Final = "answer:unknown"
 
 
 class _Reader:
-    """What the items have said so far, in order."""
+    """What the items have said so far, in order. `ended` says that the answer was not cut."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ended: bool) -> None:
+        self._ended = ended
         self.parts: list[Part] = []
         self.logprobs: list[Raw] = []
         self.unread: list[str] = []
@@ -143,7 +146,9 @@ class _Reader:
     def function(self, raw: Raw) -> None:
         said = _decoded(_FUNCTION, raw)
         self._marked("function_call", said)
-        self.parts.append(Call(said.call_id, said.name, said.arguments, namespace=said.namespace))
+        # No arguments are the empty object, unless a cut came before them.
+        whole = "{}" if whole_item(said.status, ended=self._ended) else ""
+        self.parts.append(Call(said.call_id, said.name, said.arguments or whole, namespace=said.namespace))
 
     def custom(self, raw: Raw) -> None:
         said = _decoded(_CUSTOM, raw)
@@ -187,13 +192,13 @@ def read(body: bytes) -> Response:
     answer = reading.decode(_ANSWER, body)
     if not isinstance(answer.status, str) or answer.status in _NO_ANSWER:
         raise ValueError("no finish")
-    reader = _Reader()
+    facts = {signal.kind: signal for signal in finished(answer, _ENDS.get(answer.status, Stop.OTHER))}
+    stop = facts[Kind.FINISH].stop or Stop.END
+    reader = _Reader(ended=stop in ENDED)
     if thought := reading.string(answer.reasoning):  # mistral.rs tells it here; else the member repeats the request
         reader.parts.append(Reasoning(thought))
     for item in answer.output:
         reader.item(item)
-    facts = {signal.kind: signal for signal in finished(answer, _ENDS.get(answer.status, Stop.OTHER))}
-    stop = facts[Kind.FINISH].stop or Stop.END
     calls = any(isinstance(part, Call) for part in reader.parts)
     return Response(
         id=reading.string(answer.id),
@@ -206,6 +211,11 @@ def read(body: bytes) -> Response:
         service_tier=reading.string(answer.service_tier),
         unread=(*reader.unread, *_unsaid(answer)),
     )
+
+
+def whole_item(status: object, *, ended: bool) -> bool:
+    """Whether nothing of an item is missing: what it says itself, else whether the answer has `ended` as it should."""
+    return status == "completed" or (ended and status != "incomplete")
 
 
 def _unsaid(answer: _Whole) -> Iterator[str]:
