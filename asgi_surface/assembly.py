@@ -15,7 +15,7 @@ from msgspec import Raw, structs
 from asgi_surface.codecs.base import Frames
 from asgi_surface.errors import GatewayError
 from asgi_surface.events import Cited, Closed, Ending, Event, Finish, Found, Grew, Logged, Opened, PartEvent, Sealed, Start, UsageSeen
-from asgi_surface.ir import Alternative, Call, Reasoning, Refusal, Response, Search, Text, Usage
+from asgi_surface.ir import Alternative, Call, Citation, Reasoning, Refusal, Response, Search, Text, Usage
 
 _LIST: Final = msgspec.json.Decoder(list[Raw])
 _Growing = Text | Reasoning | Call | Refusal | Search
@@ -32,6 +32,7 @@ class Fold:
         self._start = Start()
         self._parts: dict[int, _Growing] = {}
         self._texts: dict[int, list[str]] = {}
+        self._citations: dict[int, list[Citation]] = {}
         self._choices: dict[int, int] = {}
         self._logprobs: dict[int, list[Raw]] = {}
 
@@ -52,8 +53,7 @@ class Fold:
             case Sealed(seal=seal):
                 self._parts[index] = structs.replace(self._parts[index], seal=seal)
             case Cited(citation=citation):
-                part = self._parts[index]
-                self._parts[index] = structs.replace(part, citations=(*getattr(part, "citations", ()), citation))
+                self._citations.setdefault(index, []).append(citation)
             case Found(sources=sources, failed=failed):
                 self._parts[index] = structs.replace(self._parts[index], sources=sources, failed=failed)
             case Logged(logprobs=logprobs):
@@ -62,23 +62,30 @@ class Fold:
 
     def close(self, ending: Ending) -> Frames:
         """The whole answer."""
-        start = self._start
+        start, said = self._start, self._whole()
         response = Response(
             id=start.id,
             model=start.model,
             created=start.created,
-            parts=self._whole(0),
+            parts=tuple(said.get(0, ())),
             stop=ending.stop,
             stop_sequence=ending.sequence,
             usage=ending.usage,
             logprobs=self._entries(0),
             service_tier=start.service_tier,
-            more=tuple(Alternative(parts=self._whole(one), stop=stop, logprobs=self._entries(one)) for one, stop in sorted(ending.more.items())),
+            more=tuple(
+                Alternative(parts=tuple(said.get(one, ())), stop=stop, logprobs=self._entries(one)) for one, stop in sorted(ending.more.items())
+            ),
         )
         return [(b"", self._write(response))]
 
-    def _whole(self, choice: int) -> tuple[_Growing, ...]:
-        return tuple(_grown(part, "".join(self._texts[index])) for index, part in self._parts.items() if self._choices[index] == choice)
+    def _whole(self) -> dict[int, list[_Growing]]:
+        """The parts of each answer."""
+        said: dict[int, list[_Growing]] = {}
+        for index, part in self._parts.items():
+            whole = _grown(part, "".join(self._texts[index]), tuple(self._citations.get(index, ())))
+            said.setdefault(self._choices[index], []).append(whole)
+        return said
 
     def _entries(self, choice: int) -> Raw | None:
         logprobs = self._logprobs.get(choice)
@@ -90,9 +97,11 @@ class Fold:
         return []
 
 
-def _grown(part: _Growing, text: str) -> _Growing:
+def _grown(part: _Growing, text: str, citations: tuple[Citation, ...]) -> _Growing:
     if isinstance(part, Call):
         return structs.replace(part, arguments=part.arguments + text)
+    if isinstance(part, Text):
+        return structs.replace(part, text=part.text + text, citations=part.citations + citations)
     return part if isinstance(part, Search) else structs.replace(part, text=part.text + text)
 
 

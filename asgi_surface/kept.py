@@ -89,7 +89,10 @@ class Kept:
 
     def response(self, usage: Usage | None) -> Response:
         """The answer without its words: of sources and token entries only the last, which tells that there are some."""
-        first, *more = (self._answer(choice) for choice in sorted({0, *self.stops}))
+        said: dict[int, list[Said]] = {choice: [] for choice in sorted({0, *self.stops})}
+        for index, part in self._parts.items():
+            said[self.choices[index]].append(self._said(index, part))
+        first, *more = (self._answer(choice, tuple(parts)) for choice, parts in said.items())
         return Response(
             id=None,
             model=None,
@@ -102,9 +105,8 @@ class Kept:
             more=tuple(more),
         )
 
-    def _answer(self, choice: int) -> Alternative:
+    def _answer(self, choice: int, parts: tuple[Said, ...]) -> Alternative:
         stop = self.stops.get(choice)
-        parts = tuple(self._said(index, part) for index, part in self._parts.items() if self.choices[index] == choice)
         return Alternative(parts=parts, stop=Stop.OTHER if stop is None else stop, logprobs=self._logprobs.get(choice))
 
     def _said(self, index: int, part: Said) -> Said:

@@ -5,6 +5,7 @@ Has the same face as `stream.Passage`. No I/O, no clock; knows nothing of any su
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -37,19 +38,22 @@ class Sequencer:
 
     def __init__(self) -> None:
         self._waiting: dict[int, list[PartEvent]] = {}
+        self._order: deque[int] = deque()
 
     def feed(self, event: PartEvent) -> Iterator[PartEvent]:
         """The events that may be said now."""
-        self._waiting.setdefault(event.index, [])
-        if event.index != next(iter(self._waiting)):
+        if event.index not in self._waiting:
+            self._waiting[event.index] = []
+            self._order.append(event.index)
+        if event.index != self._order[0]:
             self._waiting[event.index].append(event)
             return
         yield event
         while isinstance(event, Closed):
-            del self._waiting[event.index]
-            head = next(iter(self._waiting), None)
-            if head is None:
+            del self._waiting[self._order.popleft()]
+            if not self._order:
                 return
+            head = self._order[0]
             held, self._waiting[head] = self._waiting[head], []
             yield from held
             event = held[-1]

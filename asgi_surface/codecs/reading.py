@@ -79,21 +79,23 @@ def size(value: object, depth: int = 6) -> int:
 class Candidates:
     """Which of an answer's candidates have been seen and which have finished. The answer has finished when all seen have."""
 
-    __slots__ = ("_finished", "_seen")
+    __slots__ = ("_finished", "_seen", "_stop")
 
     def __init__(self) -> None:
         self._seen: set[object] = set()
-        self._finished: dict[object, Stop] = {}
+        self._finished: set[object] = set()
+        self._stop: Stop | None = None
 
     def note(self, index: object, stop: Stop | None) -> None:
         """Takes one candidate's part of a frame; `stop` when it gives its reason there."""
         self._seen.add(index)
         if stop is not None:
-            self._finished[index] = weightier(self._finished.get(index), stop)
+            self._finished.add(index)
+            self._stop = weightier(self._stop, stop)
 
     def stop(self) -> Stop | None:
         """The weightiest reason, once every candidate seen so far has given one."""
-        return max(self._finished.values()) if self._finished and len(self._finished) == len(self._seen) else None
+        return self._stop if len(self._finished) == len(self._seen) else None
 
 
 def reason(table: Mapping[str, Stop], said: object) -> Stop | None:

@@ -16,14 +16,8 @@ from asgi_surface.codecs.gemini import partial
 from asgi_surface.codecs.gemini.grounding import sources
 from asgi_surface.codecs.gemini.logprobs import OTHER, tokens
 from asgi_surface.codecs.gemini.read import NULL, Candidate, heard, identified, sealed, stopped, thinks
+from asgi_surface.codecs.gemini.texts import Texts
 from asgi_surface.events import Cited, Closed, Event, Finish, Grew, Logged, Opened, Sealed
-
-
-class _Place(Struct):
-    """A part as Gemini counts them (`partIndex`): the event index of it, -1 when it was skipped, and its text so far."""
-
-    index: int
-    pieces: list[str] = []
 
 
 class _Flat(Struct, frozen=True):
@@ -48,7 +42,9 @@ class CandidateDecoder:
         self._indices = indices
         self._skip = skip
         self._calls = 0
-        self._places: list[_Place] = []
+        # The parts as Gemini counts them (`partIndex`): the event index of each, -1 when it was skipped, and its text so far.
+        self._places: list[int] = []
+        self._texts = Texts()
         self._flat: _Flat | None = None
         self._waiting: int | None = None
         self._growing: _Growing | None = None
@@ -85,7 +81,7 @@ class CandidateDecoder:
             yield from self._call(one) if isinstance(one, ir.Call) else self._words(one, continues=continues, placed=placed)
         if skipped and not said:
             yield from self._close()
-            self._places.append(_Place(-1))
+            self._place(-1)
 
     def _words(self, said: ir.Text | ir.Reasoning, *, continues: bool, placed: bool) -> Iterator[Event]:
         seal = said.seal if isinstance(said, ir.Reasoning) else None
@@ -99,7 +95,8 @@ class CandidateDecoder:
             yield opened
             flat = self._flat = _Flat(opened.index, type(said))
         if said.text:
-            self._places[-1].pieces += [said.text] if flat.kind is ir.Text else []
+            if flat.kind is ir.Text:
+                self._texts.add(said.text)
             yield Grew(flat.index, said.text)
         if seal is not None:
             yield Sealed(flat.index, seal)
@@ -135,8 +132,12 @@ class CandidateDecoder:
     def _open(self, part: ir.Text | ir.Reasoning | ir.Call, *, placed: bool = True) -> Opened:
         index = next(self._indices)
         if placed:
-            self._places.append(_Place(index))
+            self._place(index)
         return Opened(index, part, self._choice)
+
+    def _place(self, index: int) -> None:
+        self._places.append(index)
+        self._texts.open()
 
     def _close(self) -> Iterator[Event]:
         """Words go nowhere for now. Text waits for its sources."""
@@ -160,10 +161,10 @@ class CandidateDecoder:
         """Sources of the open text. Gemini gives them late, counts over all that was said, and may say them again."""
         if not (candidate.grounding_metadata or candidate.citation_metadata):
             return
-        found, unread = sources(candidate.grounding_metadata, candidate.citation_metadata, ["".join(place.pieces) for place in self._places])
+        found, unread = sources(candidate.grounding_metadata, candidate.citation_metadata, self._texts)
         self._skip(unread)
         for name, place, citation in found:
-            yield from self._cite(name, self._places[place].index, citation)
+            yield from self._cite(name, self._places[place], citation)
 
     def _cite(self, name: str, index: int, citation: ir.Citation) -> Iterator[Event]:
         if (index, citation) in self._cited:

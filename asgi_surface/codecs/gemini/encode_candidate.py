@@ -29,6 +29,12 @@ class _Words(Struct):
     place: int
     pieces: list[str] = []
     citations: list[ir.Citation] = []
+    length: int = 0
+
+    def add(self, text: str) -> None:
+        """More of it."""
+        self.pieces.append(text)
+        self.length += len(text)
 
     def cited(self) -> tuple[int, str, list[ir.Citation]]:
         """The same in one text."""
@@ -103,7 +109,7 @@ class CandidateEncoder:
     def _text(self, text: str) -> Json:
         token = self._token()
         self._begin(ir.Text, anew=bool(token))
-        self._texts[-1].pieces.append(text)
+        self._texts[-1].add(text)
         return {"text": text} | token
 
     def _begin(self, kind: type[Piece], *, anew: bool = False) -> None:
@@ -167,7 +173,7 @@ class CandidateEncoder:
         said = [] if self._open.pieces or self._lent is None else self._pieces([self._text("")])
         if self._open.pieces:
             words, text = self._texts[-1], "".join(self._open.pieces)
-            before = sum(map(len, words.pieces)) - len(text)
+            before = words.length - len(text)
             words.citations += [_shifted(within(text, citation), before) for citation in self._open.citations]
         return said
 

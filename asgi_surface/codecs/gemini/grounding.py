@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from asgi_surface.codecs.gemini.parts import Json
+from asgi_surface.codecs.gemini.texts import Measured, Texts
 from asgi_surface.codecs.reading import count, mapping
 from asgi_surface.ir import Citation, Search
 
@@ -32,15 +33,15 @@ _PLACE: Final = frozenset({"startIndex", "endIndex"})
 _SUPPORT: Final = frozenset({"segment", "groundingChunkIndices"})
 
 
-def sources(grounding: object, citation: object, texts: Sequence[str]) -> tuple[list[Cited], list[str]]:
-    """The citations, and the names of what the metadata say beyond them. `texts` are the parts' texts, "" for others."""
+def sources(grounding: object, citation: object, texts: Texts) -> tuple[list[Cited], list[str]]:
+    """The citations, and the names of what the metadata say beyond them. `texts` are the parts' texts, by their places."""
     grounded, recited = mapping(grounding), mapping(citation)
-    found = [*_grounded(grounded, texts), *_recited(recited, texts)] if any(texts) else []
+    found = [*_grounded(grounded, texts), *_recited(recited, texts)] if texts else []
     lost = any(_loses(one, _ADDRESS | _PLACE, texts) for one in _list(recited, "citations"))
     return found, [*_ungrounded(grounded, texts), *([RECITED] if lost else [])]
 
 
-def _ungrounded(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[str]:
+def _ungrounded(said: Mapping[str, Any], texts: Texts) -> Iterator[str]:
     yield from (f"answer:groundingMetadata.{name}" for name in _BESIDE if said.get(name))
     if any(_loses(one, _ADDRESS, texts) for one in _sources(said)):
         yield CHUNKS
@@ -48,9 +49,9 @@ def _ungrounded(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[str]:
         yield "answer:groundingMetadata.groundingSupports"
 
 
-def _loses(source: Mapping[str, Any], known: frozenset[str], texts: Sequence[str]) -> bool:
+def _loses(source: Mapping[str, Any], known: frozenset[str], texts: Texts) -> bool:
     """Whether a source says more than a citation does, or cannot be one: without an address, or text to stand in."""
-    return _more(source, known) or not (any(texts) and isinstance(source.get("uri"), str))
+    return _more(source, known) or not (texts and isinstance(source.get("uri"), str))
 
 
 def _more(said: Mapping[str, Any], known: frozenset[str]) -> bool:
@@ -62,7 +63,7 @@ def _sources(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [next(filter(None, map(mapping, chunk.values())), {}) for chunk in _list(said, "groundingChunks")]
 
 
-def _grounded(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[Cited]:
+def _grounded(said: Mapping[str, Any], texts: Texts) -> Iterator[Cited]:
     """One citation for each source of each support; a source that supports nothing in particular stands for the whole text."""
     chunks = _sources(said)
     named = set()
@@ -71,15 +72,15 @@ def _grounded(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[Cited]:
         for index in indices if isinstance(indices, list) else ():
             if count(index) is not None and index < len(chunks):
                 named.add(index)
-                yield from _cite(CHUNKS, chunks[index], _place(count(segment.get("partIndex")) or 0, texts), segment, texts)
+                yield from _cite(CHUNKS, chunks[index], texts.place(count(segment.get("partIndex")) or 0), segment, texts)
     for index, chunk in enumerate(chunks):
         if index not in named:
-            yield from _cite(CHUNKS, chunk, _place(0, texts), {}, texts)
+            yield from _cite(CHUNKS, chunk, texts.place(0), {}, texts)
 
 
-def _recited(said: Mapping[str, Any], texts: Sequence[str]) -> Iterator[Cited]:
+def _recited(said: Mapping[str, Any], texts: Texts) -> Iterator[Cited]:
     for citation in _list(said, "citations"):
-        yield from _cite(RECITED, citation, _place(0, texts), citation, texts)
+        yield from _cite(RECITED, citation, texts.place(0), citation, texts)
 
 
 def _list(said: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
@@ -87,21 +88,12 @@ def _list(said: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return list(map(mapping, value if isinstance(value, list) else ()))
 
 
-def _place(index: int, texts: Sequence[str]) -> int:
-    """The part meant; the first with text where that one has none."""
-    return index if index < len(texts) and texts[index] else next(place for place, text in enumerate(texts) if text)
-
-
-def _cite(name: str, source: Mapping[str, Any], index: int, segment: Mapping[str, Any], texts: Sequence[str]) -> Iterator[Cited]:
+def _cite(name: str, source: Mapping[str, Any], index: int, segment: Mapping[str, Any], texts: Texts) -> Iterator[Cited]:
     url, title = source.get("uri"), source.get("title")
     if isinstance(url, str):
         end = count(segment.get("endIndex"))
-        start = None if end is None else _characters(texts[index], count(segment.get("startIndex")) or 0)
-        yield name, index, Citation(url, title if isinstance(title, str) else "", start, None if end is None else _characters(texts[index], end))
-
-
-def _characters(text: str, size: int) -> int:
-    return len(text.encode()[:size].decode(errors="ignore"))
+        start = None if end is None else texts.characters(index, count(segment.get("startIndex")) or 0)
+        yield name, index, Citation(url, title if isinstance(title, str) else "", start, None if end is None else texts.characters(index, end))
 
 
 def within(text: str, citation: Citation) -> Citation:
@@ -119,15 +111,16 @@ def metadata(cited: Sequence[tuple[int, str, Sequence[Citation]]], searches: Seq
         "webSearchQueries": [search.query for search in searches],
         "groundingChunks": [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in chunks],
         "groundingSupports": [
-            {"segment": _segment(index, text, within(text, citation)), "groundingChunkIndices": [chunks[citation.url, citation.title]]}
+            {"segment": _segment(index, text, measured, within(text, citation)), "groundingChunkIndices": [chunks[citation.url, citation.title]]}
             for index, text, citations in cited
-            for citation in citations
             if text
+            for measured in [Measured(text)]
+            for citation in citations
         ],
     }
     return {name: value for name, value in said.items() if value} or None
 
 
-def _segment(index: int, text: str, citation: Citation) -> Json:
-    start, end = len(text[: citation.start].encode()), len(text[: citation.end].encode())
+def _segment(index: int, text: str, measured: Measured, citation: Citation) -> Json:
+    start, end = measured.bytes(citation.start or 0), measured.bytes(citation.end or 0)
     return {"partIndex": index, "startIndex": start, "endIndex": end, "text": text[citation.start : citation.end]}

@@ -18,6 +18,7 @@ from asgi_surface.codecs import reading
 from asgi_surface.codecs.gemini.grounding import sources
 from asgi_surface.codecs.gemini.logprobs import tokens
 from asgi_surface.codecs.gemini.stream import STOPS
+from asgi_surface.codecs.gemini.texts import Texts
 from asgi_surface.codecs.gemini.usage import Counted
 from asgi_surface.codecs.gemini.verdicts import ROWS
 from asgi_surface.surfaces import GEMINI
@@ -145,7 +146,7 @@ def _candidate(candidate: Candidate) -> tuple[ir.Alternative, list[str]]:
     if stop is None:
         raise ValueError("an answer that has not finished")
     read_parts = [heard(raw) for raw in candidate.parts()]
-    found, uncited = sources(candidate.grounding_metadata, candidate.citation_metadata, [_words(parts) for parts, _ in read_parts])
+    found, uncited = sources(candidate.grounding_metadata, candidate.citation_metadata, Texts(_words(parts) for parts, _ in read_parts))
     cited: dict[int, list[ir.Citation]] = {}
     for _, place, citation in found:
         cited.setdefault(place, []).append(citation)

@@ -71,6 +71,7 @@ class MessagesDecoder:
 
     def __init__(self) -> None:
         self.unread: list[str] = []
+        self._named = 0
         self._spent = Spent()
         self._indices = count()
         self._blocks: dict[int | None, Block] = {}
@@ -85,7 +86,11 @@ class MessagesDecoder:
         kind = event.type if isinstance(event.type, str) else frame.event.decode("latin-1")
         if kind == "error" or event.error:
             return [Fault(reading.error_facts(frame.data) or ErrorFacts(""))]
-        return list(self.takes.get(kind, MessagesDecoder.unknown)(self, event))
+        events = list(self.takes.get(kind, MessagesDecoder.unknown)(self, event))
+        if len(self.unread) != self._named:  # blocks name what they skip as often as they meet it
+            self.unread[:] = dict.fromkeys(self.unread)
+            self._named = len(self.unread)
+        return events
 
     def eof(self) -> Iterable[Event]:
         """Nothing: such an end is none on this surface."""

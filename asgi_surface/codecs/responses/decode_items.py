@@ -112,7 +112,8 @@ class _Item:
 
     def mute(self, voice: Voice) -> bool:
         """Whether what an event says is not to be heard: a reasoning item's words and their summary are one text, told once."""
-        other = self.kind == "reasoning" and any(strand != voice.strand for strand, _ in self.strands)
+        heard, _ = next(iter(self.strands), (voice.strand, 0))
+        other = self.kind == "reasoning" and heard != voice.strand
         return self.done or self.kind != voice.kind or other
 
     def bare(self) -> bool:
@@ -138,11 +139,16 @@ class Ledger:
         self.called = False
         self._items: list[_Item] = []
         self._by_id: dict[str, _Item] = {}
+        self._by_place: dict[tuple[str, int], list[_Item]] = {}
+        self._places: set[int] = set()
+        # Items that are not done, by type: all, and those that nobody named.
+        self._running: dict[str, dict[_Item, None]] = {}
+        self._nameless: dict[str, dict[_Item, None]] = {}
         self._opened = 0
 
     def knows(self, place: Place) -> bool:
         """Whether an event is about an item that was announced."""
-        return place.id in self._by_id or any(item.place == place.index for item in self._items)
+        return place.id in self._by_id or place.index in self._places
 
     def announced(self, raw: Raw, index: int | None) -> Iterator[PartEvent]:
         """An item begins. What it holds already is left to its deltas and snapshots: some servers say it twice."""
@@ -198,7 +204,7 @@ class Ledger:
         item = self._found(ids) or self._fitting(kind, ids, index, seen.call_id) or self._new(kind, ids, index)
         if item.done:
             return
-        item.done = True
+        self._end(item)
         answer = _read(bytes(raw))
         self.unread += answer.unread
         yield from self._named(item, seen)
@@ -263,17 +269,24 @@ class Ledger:
 
     def _fitting(self, kind: str, ids: set[str], index: int | None, call_id: object = None) -> _Item | None:
         """The last item of the type in this place. Without a place it is the last that is not done, unless both say who they are."""
-        for item in reversed(self._items):
-            here = item.place == index if index is not None else not (item.done or (item.ids and ids))
-            if here and item.kind == kind and (item.call is None or call_id in (None, item.call.id)):
-                return item
-        return None
+        here = (self._nameless if ids else self._running).get(kind, {}) if index is None else self._by_place.get((kind, index), [])
+        return next((item for item in reversed(here) if item.call is None or call_id in (None, item.call.id)), None)
 
     def _new(self, kind: str, ids: set[str], index: int | None) -> _Item:
         item = _Item(kind, len(self._items) if index is None else index, ids)
         self._items.append(item)
         self._by_id |= dict.fromkeys(ids, item)
+        self._by_place.setdefault((kind, item.place), []).append(item)
+        self._places.add(item.place)
+        self._running.setdefault(kind, {})[item] = None
+        if not ids:
+            self._nameless.setdefault(kind, {})[item] = None
         return item
+
+    def _end(self, item: _Item) -> None:
+        item.done = True
+        self._running[item.kind].pop(item)
+        self._nameless.get(item.kind, {}).pop(item, None)
 
 
 def _read(item: bytes) -> Response:
