@@ -42,6 +42,11 @@ class Fold:
         self._start = start
         return []
 
+    def note(self, start: Start, usage: Usage | None) -> None:
+        """What is known of the answer by now. The usage comes with the end."""
+        del usage
+        self._start = start
+
     def part(self, event: PartEvent) -> Frames:
         """Something of a part. That it has closed says nothing more."""
         index = event.index

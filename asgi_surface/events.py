@@ -89,6 +89,13 @@ class Finish(Struct, frozen=True, gc=False):
     choice: int = 0
 
 
+class Told(Struct, frozen=True, gc=False):
+    """Which model answers, and in which service tier, where that is news since `Start`: OpenAI decides the tier later. None says nothing."""
+
+    model: str | None = None
+    service_tier: str | None = None
+
+
 class UsageSeen(Struct, frozen=True, gc=False):
     """Tokens used so far; reports are cumulative."""
 
@@ -106,10 +113,11 @@ class Fault(Struct, frozen=True, gc=False):
 
 
 PartEvent = Opened | Grew | Cited | Logged | Sealed | Found | Closed
-Event = Start | PartEvent | Finish | UsageSeen | End | Fault
+Event = Start | Told | PartEvent | Finish | UsageSeen | End | Fault
 
 KINDS: Final[dict[type, Kind]] = {
     Start: Kind.START,
+    Told: Kind.USAGE,  # a fact beside the answer, which may come at any time
     Opened: Kind.PART,
     Grew: Kind.PART,
     Cited: Kind.PART,

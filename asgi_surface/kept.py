@@ -1,6 +1,6 @@
 """What a converted stream remembers of its answer: why each of its answers stopped, which parts are open, and what `soundness` and `losses` ask.
 
-Of words it keeps the calls' arguments, and of reasoning the first piece: that there is some. Pure; knows no wire.
+Of words it keeps the calls' arguments, and of reasoning the first piece: that there is some; of sources each once. Pure; knows no wire.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from typing import Any, ClassVar
 
 from msgspec import Raw, structs
 
-from asgi_surface.events import Cited, Closed, Ending, Finish, Found, Grew, Logged, Opened, PartEvent, Sealed, Start
-from asgi_surface.ir import Alternative, Call, Reasoning, Refusal, Response, Search, Stop, Text, Usage, weightier
+from asgi_surface.events import Cited, Closed, Ending, Finish, Found, Grew, Logged, Opened, PartEvent, Sealed, Start, Told
+from asgi_surface.ir import Alternative, Call, Citation, Reasoning, Refusal, Response, Search, Stop, Text, Usage, weightier
 
 Said = Text | Reasoning | Call | Refusal | Search
 
 
 class Kept:
-    """One answer, without its words. `choices` says which of several answers each part belongs to; `stops` has None for one that has not finished."""
+    """One answer, without its words. `choices` says which of several answers each part belongs to; `stops` has None for one that has not finished.
+
+    `facts` is how the answer began, with what was told of it since.
+    """
 
     def __init__(self) -> None:
+        self.facts = Start()
         self.open: dict[int, None] = {}
         self.choices: dict[int, int] = {}
         self.stops: dict[int, Stop | None] = {}
@@ -27,8 +31,8 @@ class Kept:
         self._arguments: dict[int, list[str]] = {}
         self._words: dict[int, str] = {}
         self._logprobs: dict[int, Raw] = {}
+        self._sources: dict[int, dict[str, Citation]] = {}
         self._sequence: str | None = None
-        self._tier: str | None = None
 
     @property
     def finished(self) -> bool:
@@ -37,7 +41,12 @@ class Kept:
 
     def start(self, event: Start) -> None:
         """Notes what is said as the answer begins."""
-        self._tier = event.service_tier
+        self.facts = event
+
+    def tell(self, event: Told) -> None:
+        """Notes what is said later: it stands in the place of what was said before."""
+        known = self.facts
+        self.facts = structs.replace(known, model=event.model or known.model, service_tier=event.service_tier or known.service_tier)
 
     def finish(self, event: Finish) -> None:
         """Notes a reason: the weightiest stands."""
@@ -66,7 +75,7 @@ class Kept:
         self._parts[event.index] = structs.replace(self._parts[event.index], seal=event.seal)
 
     def _cited(self, event: Cited) -> None:
-        self._parts[event.index] = structs.replace(self._parts[event.index], citations=(event.citation,))
+        self._sources.setdefault(event.index, {}).setdefault(event.citation.url, event.citation)
 
     def _found(self, event: Found) -> None:
         self._parts[event.index] = structs.replace(self._parts[event.index], sources=event.sources, failed=event.failed)
@@ -88,7 +97,7 @@ class Kept:
     }
 
     def response(self, usage: Usage | None) -> Response:
-        """The answer without its words: of sources and token entries only the last, which tells that there are some."""
+        """The answer without its words: of token entries only the last, which tells that there are some; a source stands once in its part."""
         said: dict[int, list[Said]] = {choice: [] for choice in sorted({0, *self.stops})}
         for index, part in self._parts.items():
             said[self.choices[index]].append(self._said(index, part))
@@ -101,7 +110,7 @@ class Kept:
             stop_sequence=self._sequence,
             usage=usage,
             logprobs=first.logprobs,
-            service_tier=self._tier,
+            service_tier=self.facts.service_tier,
             more=tuple(more),
         )
 
@@ -112,6 +121,8 @@ class Kept:
     def _said(self, index: int, part: Said) -> Said:
         if isinstance(part, Call):
             return structs.replace(part, arguments="".join(self._arguments[index]))
+        if isinstance(part, Text):
+            return structs.replace(part, citations=tuple(self._sources.get(index, {}).values()))
         return structs.replace(part, text=self._words[index]) if index in self._words and isinstance(part, Reasoning) else part
 
     def ending(self, usage: Usage | None, *, several: bool) -> Ending:

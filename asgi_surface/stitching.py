@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from asgi_surface.assembly import Fold
 from asgi_surface.codecs.base import Context, Encoder, Frames
 from asgi_surface.errors import GatewayError
-from asgi_surface.events import Cited, Closed, Ending, Found, Grew, Opened, PartEvent, Start
+from asgi_surface.events import Cited, Closed, Ending, Found, Grew, Opened, PartEvent, Start, Told
 from asgi_surface.framing import Framing, closing, write
 from asgi_surface.ir import Call, Citation, Response, Search, Stop, Text, Usage
 from asgi_surface.kept import Kept
@@ -101,11 +101,17 @@ class Stitch:
         return self._tool == (part.name if alias is None else alias.name)
 
     def open(self, start: Start, usage: Usage | None) -> bytes:
-        """The answer begins, once."""
+        """The answer begins, once. A further round may have another model or tier."""
         if self._life.step(Kind.START) is not Action.OPEN:
+            self.note(start, usage)
             return b""
         self._kept.start(start)
         return self._write(self.encoder.open(start, usage))
+
+    def note(self, start: Start, usage: Usage | None) -> None:
+        """What is known of the round by now; `usage` is that of all rounds so far."""
+        self._kept.tell(Told(start.model, start.service_tier))
+        self.encoder.note(self._kept.facts, usage)
 
     def part(self, event: PartEvent) -> bytes:
         """Something of a part. Where its text names a source that was found, the source is cited before it closes."""
@@ -193,6 +199,11 @@ class Round:
         """The round begins."""
         self._fold.open(start, usage)
         return _passed(self._stitch.open(start, added(self._stitch.spent, usage)))
+
+    def note(self, start: Start, usage: Usage | None) -> None:
+        """What is known by now."""
+        self._fold.note(start, usage)
+        self._stitch.note(start, added(self._stitch.spent, usage))
 
     def part(self, event: PartEvent) -> Frames:
         """Something of a part: goes on to the client, or waits."""

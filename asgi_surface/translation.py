@@ -12,7 +12,7 @@ from typing import Final
 from asgi_surface import soundness
 from asgi_surface.codecs.base import Decoder, Encoder, Frames
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
-from asgi_surface.events import KINDS, Cited, Closed, Event, Fault, Finish, Grew, PartEvent, Start, UsageSeen
+from asgi_surface.events import KINDS, Cited, Closed, Event, Fault, Finish, Grew, PartEvent, Start, Told, UsageSeen
 from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, splitter, write
 from asgi_surface.gauge import Gauge
 from asgi_surface.ir import Response, Stop, Usage
@@ -183,7 +183,7 @@ class Translation:
         if isinstance(event, Fault):
             return self._faulted(event.facts)
         action = self._life.step(KINDS[type(event)])
-        if action is Action.NOTE and isinstance(event, Finish | UsageSeen):
+        if action is Action.NOTE and isinstance(event, Finish | Told | UsageSeen):
             self._note(event)
         return self._act(action, event, failure(Code.UPSTREAM_TRUNCATED))
 
@@ -192,11 +192,16 @@ class Translation:
             self.opening_fault = facts
         return self.fail(self._blame(facts))
 
-    def _note(self, event: Finish | UsageSeen) -> None:
+    def _note(self, event: Finish | Told | UsageSeen) -> None:
         if isinstance(event, Finish):
             self._kept.finish(event)
+            return
+        if isinstance(event, Told):
+            self._kept.tell(event)
         else:
             self.usage = event.usage if self.usage is None else self.usage.merged(event.usage)
+        if State.NEW < self.state < State.DONE:
+            self._encoder.note(self._kept.facts, self.usage)
 
     def _step(self, kind: Kind, error: GatewayError) -> bytes:
         return self._act(self._life.step(kind), None, error)

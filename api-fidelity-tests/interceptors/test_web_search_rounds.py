@@ -23,11 +23,11 @@ from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Context
 from asgi_surface.errors import Code, UpstreamError
 from asgi_surface.events import Ending as Ended
-from asgi_surface.events import Start
+from asgi_surface.events import Grew, Opened, Start
 from asgi_surface.framing import Framing
 from asgi_surface.interception import Interceptor, Rewriter
 from asgi_surface.interceptors.web_search import hook
-from asgi_surface.ir import Request, Stop
+from asgi_surface.ir import Request, Stop, Text, Usage
 from asgi_surface.layers.exchange import Ending
 from asgi_surface.stitching import Stitch
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
@@ -485,6 +485,20 @@ def test_an_error_behind_the_end_says_nothing_more():
     stitch = Stitch(CODECS[CHAT].encoder(CONTEXT), Framing.SSE, CONTEXT, "web_search")
     assert stitch.open(Start(), None)
     assert (stitch.closed, bool(stitch.close(Ended(Stop.END))), stitch.closed, stitch.fail(BROKE)) == (False, True, True, b"")
+
+
+def test_every_round_has_its_model_and_tier_and_adds_to_what_was_used():
+    stitch = Stitch(CODECS[GEMINI].encoder(CONTEXT), Framing.SSE, CONTEXT, "web_search")
+    stitch.begin().open(Start("a", "up", service_tier="auto"), None)
+    stitch.spent = Usage(10, 4)
+    later = stitch.begin()
+    assert later.open(Start("b", "up-2"), Usage(1)) == []
+    later.note(Start("b", "up-2", service_tier="default"), Usage(1, 2))
+    later.part(Opened(0, Text("")))
+    [(_, chunk)] = later.part(Grew(0, "a"))
+    said = json.loads(chunk.removeprefix(b"data: "))
+    assert (said["responseId"], said["modelVersion"], said["usageMetadata"]["totalTokenCount"]) == ("a", "up-2", 17)
+    assert stitch.held.service_tier == "default"
 
 
 def test_an_end_that_cannot_be_said_becomes_an_error(run, wires, monkeypatch):

@@ -20,7 +20,7 @@ from asgi_surface.assembly import Fold, unfold
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Context
 from asgi_surface.errors import Code, UpstreamError
-from asgi_surface.events import Cited, Closed, Ending, Finish, Found, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, Ending, Finish, Found, Grew, Logged, Opened, Sealed, Start, Told, UsageSeen
 from asgi_surface.framing import Framing
 from asgi_surface.ir import (
     Alternative,
@@ -245,6 +245,56 @@ def test_answers_may_grow_side_by_side():
     assert translation(CHAT, Fold(lambda response: found.append(response) or b"x")).say(steps) == b"x"
     [answer] = found
     assert (answer.parts, answer.more) == ((Text("a"),), (Alternative(parts=(Text("b"),), stop=Stop.LENGTH),))
+
+
+def test_what_is_told_later_stands():
+    found = []
+    steps = [Start("a", "up", 5, "auto"), Told(service_tier="default"), Finish(Stop.END), Told("up-2")]
+    assert translation(CHAT, Fold(lambda response: found.append(response) or b"x")).say(steps) == b"x"
+    assert found == [Response(id="a", model="up-2", created=5, service_tier="default")]
+
+
+LATE = {
+    CHAT: (
+        {"id": "c", "model": "up", "service_tier": None, "choices": [{"index": 0, "delta": {"content": "a"}}]},
+        {"id": "c", "model": "up", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"id": "c", "model": "up-2", "service_tier": "default", "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}},
+        "[DONE]",
+    ),
+    RESPONSES: (
+        {"type": "response.created", "response": {"id": "r", "model": "up", "service_tier": "auto"}},
+        {"type": "response.in_progress", "response": None},
+        {"type": "response.completed", "response": {"id": "r", "model": "up-2", "service_tier": "default", "status": "completed", "output": []}},
+    ),
+    MESSAGES: (
+        {"type": "message_start", "message": {"id": "m", "model": "up-2", "usage": {"input_tokens": 1, "output_tokens": 1}}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2, "service_tier": "standard"}},
+        {"type": "message_stop"},
+    ),
+}
+
+
+@pytest.mark.parametrize("client", SURFACES.values())
+@pytest.mark.parametrize("surface", LATE)
+def test_the_last_word_on_tier_and_model_reaches_every_client(grammar, surface, client):
+    """As its document says it: in the last chunk, the terminal's response, or the usage at the end. Chat's chunks keep their first model."""
+    body = b"".join(b"data: " + (one if isinstance(one, str) else json.dumps(one)).encode() + b"\n\n" for one in LATE[surface])
+    one = translation(surface, CODECS[client].encoder(context(client)), downstream=Framing.SSE)
+    told = one.feed(body) + one.eof()
+    grammar(client, told)
+    answer = folded(surface, body)
+    assert (answer.model, answer.service_tier) == ("up-2", "default")
+    last = json.loads(datas(told)[-2 if client == MESSAGES else -1])
+    whole = json.loads(CODECS[client].write(answer, context(client)))
+    said = last.get("response", last)
+    assert all(whole[name] == said[name] == "up-2" for name in MODEL.get(client, ()))
+    assert [one.get("service_tier") for one in (said, said.get("usage") or {})] == [
+        one.get("service_tier") for one in (whole, whole.get("usage") or {})
+    ]
+    assert ("answer:service_tier" in CODECS[client].unsaid(one.held, context(client))) == (client == GEMINI)
+
+
+MODEL = {RESPONSES: ["model"], GEMINI: ["modelVersion"]}
 
 
 def test_parts_may_grow_side_by_side_and_begin_with_words():

@@ -15,7 +15,7 @@ from asgi_surface.codecs.chat.decode import decoder
 from asgi_surface.codecs.chat.read import read
 from asgi_surface.codecs.chat.verdicts import ROWS
 from asgi_surface.errors import Code, ErrorFacts, UpstreamDetail, UpstreamError
-from asgi_surface.events import KINDS, Cited, Closed, End, Ending, Event, Fault, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import KINDS, Cited, Closed, End, Ending, Event, Fault, Finish, Grew, Logged, Opened, Sealed, Start, Told, UsageSeen
 from asgi_surface.framing import Frame, Framing
 from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.lifecycle import Kind
@@ -100,6 +100,18 @@ def test_the_start_says_what_is_known() -> None:
     azure = {"id": "", "model": "", "created": 0, "choices": [], "prompt_filter_results": []}
     assert decoded(azure, chunk({"role": "assistant"}, service_tier="flex"))[0] == [Start("u1", "up", 7, "flex")]
     assert decoded({"choices": [{"delta": {"role": "assistant"}}], "id": "", "created": "now"})[0] == [Start()]
+
+
+def test_news_of_the_model_and_the_tier_is_told_once() -> None:
+    flex = {"service_tier": "flex", "model": ""}
+    said = [chunk({"role": "assistant"}), chunk({"content": "a"}, **flex), chunk({}, "stop", **flex), BASE | {"choices": [], "model": "up-2"}, DONE]
+    opened = [Told("up", "flex"), Opened(0, Text("")), Grew(0, "a")]
+    assert events(*said) == [*opened, Finish(Stop.END), Told("up-2", "flex"), Closed(0), End()]
+
+
+def test_what_was_said_before_the_start_begins_it() -> None:
+    """Azure and Copilot tell of the prompt first."""
+    assert decoded(BASE | {"choices": [], "service_tier": "flex"}, chunk({"role": "assistant"}, model=None))[0] == [Start("u1", "up", 7, "flex")]
 
 
 @pytest.mark.parametrize("said", [{"type": "ping"}, BASE | {"choices": None}, BASE | {"choices": []}, BASE, chunk({}, ""), chunk(None, None)])

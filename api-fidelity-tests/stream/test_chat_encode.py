@@ -109,6 +109,16 @@ def test_a_plain_stream(grammar: Grammar) -> None:
         ChatCompletionChunk.model_validate(one)
 
 
+def test_later_chunks_tell_what_is_known_by_then(grammar: Grammar) -> None:
+    writer = encoder(context())
+    frames = writer.open(START, None) + writer.part(Opened(0, Text("a")))
+    writer.note(Start("u1", "up-2", 7, "flex"), None)
+    frames += writer.part(Grew(0, "b")) + writer.close(Ending(Stop.END))
+    grammar(CHAT, sse(frames))
+    said = [msgspec.json.decode(data) for _, data in frames[:-1]]
+    assert [(chunk["id"], chunk["model"], chunk.get("service_tier")) for chunk in said] == [("u1", "up", None)] * 2 + [("u1", "up", "flex")] * 2
+
+
 def test_what_the_upstream_did_not_give(grammar: Grammar) -> None:
     (first, last) = written(grammar, [], start=Start(), to=context(usage=True))
     assert (first["id"], first["created"], first["model"]) == ("asf_r1", 99, "m")

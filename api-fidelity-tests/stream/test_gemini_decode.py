@@ -8,7 +8,7 @@ from asgi_surface import ir
 from asgi_surface.codecs.gemini.decode import decoder
 from asgi_surface.codecs.gemini.verdicts import ROWS
 from asgi_surface.errors import ErrorFacts, UpstreamDetail
-from asgi_surface.events import Cited, Closed, Fault, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, Fault, Finish, Grew, Logged, Opened, Sealed, Start, Told, UsageSeen
 from asgi_surface.framing import Frame
 from asgi_surface.surfaces import GEMINI
 
@@ -33,6 +33,17 @@ def decoded(*chunks):
     events = [event for chunk in chunks for event in reader.feed(frame(chunk))]
     assert set(reader.unread) <= ROWS.keys()
     return [event for event in events if not isinstance(event, Start)], reader.unread
+
+
+def test_another_model_is_told_once():
+    said = [candidate({"text": "a"}), candidate({"text": "b"}) | {"modelVersion": "m2"}, {"modelVersion": "m2"}]
+    assert decoded(*said)[0] == [Opened(0, ir.Text("")), Grew(0, "a"), Told("m2"), Grew(0, "b")]
+
+
+def test_a_model_that_was_told_before_the_start_begins_it():
+    reader = decoder()
+    chunks = [{"modelVersion": "m1", "usageMetadata": {"promptTokenCount": 3}}, candidate({"text": "a"})]
+    assert [event for one in chunks for event in reader.feed(frame(one))][:2] == [UsageSeen(ir.Usage(3)), Start(None, "m1")]
 
 
 CALL = {"functionCall": {"name": "f", "id": "c1", "args": {"a": 1}}}

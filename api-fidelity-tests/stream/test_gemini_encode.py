@@ -141,6 +141,25 @@ def test_every_chunk_says_whose_it_is_and_the_last_what_was_used(grammar):
     assert ("usageMetadata" in first, last["usageMetadata"]) == (False, counted)
 
 
+def test_what_the_upstream_has_counted_by_then_stands_in_every_chunk(grammar):
+    writer = encoder(CONTEXT)
+    frames = writer.open(Start("u1", "up"), ir.Usage(10, 1))
+    for place, event in enumerate(text(0, "a", "b", "c")):
+        if place == 2:
+            writer.note(Start("u1", "up-2"), ir.Usage(10, 3, reasoning=2))
+        frames += writer.part(event)
+    frames += writer.close(Ending(ir.Stop.END, usage=ir.Usage(10, 7, reasoning=2)))
+    body = b"".join(framed(Framing.SSE, event, data, first=not place) for place, (event, data) in enumerate(frames))
+    grammar(GEMINI, body)
+    chunks = [json.loads(data) for _, data in frames]
+    assert [chunk["usageMetadata"] for chunk in chunks] == [
+        {"promptTokenCount": 10, "candidatesTokenCount": 1, "totalTokenCount": 11},
+        *[{"promptTokenCount": 10, "candidatesTokenCount": 1, "thoughtsTokenCount": 2, "totalTokenCount": 13}] * 2,
+        {"promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 2, "totalTokenCount": 17},
+    ]
+    assert [(chunk["responseId"], chunk["modelVersion"]) for chunk in chunks] == [("u1", "up"), *[("u1", "up-2")] * 3]
+
+
 def test_nothing_is_invented(grammar):
     candidate = {"content": {"parts": [{"text": ""}], "role": "model"}, "finishReason": "STOP", "index": 0}
     assert written(grammar) == [{"candidates": [candidate], "modelVersion": "asked"}]

@@ -13,7 +13,7 @@ from asgi_surface.codecs.messages.answer_verdicts import ANSWER_ROWS
 from asgi_surface.codecs.messages.decode import decoder
 from asgi_surface.codecs.messages.read import read
 from asgi_surface.errors import Code, ErrorFacts, UpstreamDetail, UpstreamError
-from asgi_surface.events import Cited, Closed, End, Fault, Finish, Grew, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, End, Fault, Finish, Grew, Opened, Sealed, Start, Told, UsageSeen
 from asgi_surface.framing import Frame, Framing
 from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Request, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
@@ -245,6 +245,13 @@ def test_the_message_is_read():
         UsageSeen(Usage(98, 1, 75, 20)),
         UsageSeen(Usage(98, 9, 75, 20)),
     ]
+
+
+def test_a_tier_or_a_model_may_come_late():
+    late = outcome(None) | {"usage": {"output_tokens": 9, "service_tier": "priority"}}
+    events, unread = decoded(start(usage=USED), start(usage=USED, model="up-2"), late, late)
+    assert [event for event in events if isinstance(event, Told)] == [Told("up-2"), Told("up-2", "priority")]
+    assert unread == []
 
 
 def test_absent_facts_stay_absent():

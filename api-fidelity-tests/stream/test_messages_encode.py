@@ -225,6 +225,18 @@ def test_the_opening_has_the_upstream_s_facts_or_the_gateway_s(grammar):
     assert (bare["id"], bare["model"], bare["usage"]) == ("asf_msg_r1", "m", {"input_tokens": 0, "output_tokens": 0})
 
 
+@pytest.mark.parametrize(
+    ("begun", "later", "said"),
+    [(None, "priority", "priority"), ("default", "default", None), ("default", "priority", "priority"), (None, "flex", None)],
+)
+def test_a_tier_that_is_news_is_told_with_the_end(grammar, begun, later, said):
+    writer = encoder(context())
+    frames = writer.open(Start("msg_1", "up", service_tier=begun), None)
+    writer.note(Start("msg_1", "up", service_tier=later), None)
+    used = json.loads(held_to(grammar, frames + writer.close(Ending(Stop.END)))[1][1])["usage"]
+    assert used.get("service_tier") == said
+
+
 USED = {
     "unknown": (None, {"output_tokens": 0}),
     "input unknown": (Usage(output=7), {"output_tokens": 7}),

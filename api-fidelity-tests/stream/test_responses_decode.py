@@ -19,7 +19,7 @@ from asgi_surface.codecs.responses.encode import encoder
 from asgi_surface.codecs.responses.read import read
 from asgi_surface.codecs.responses.write import write
 from asgi_surface.errors import ErrorFacts, UpstreamDetail
-from asgi_surface.events import Cited, Closed, End, Ending, Fault, Finish, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, End, Ending, Fault, Finish, Grew, Logged, Opened, Sealed, Start, Told, UsageSeen
 from asgi_surface.framing import Frame
 from asgi_surface.ir import Call, Citation, Form, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.surfaces import MESSAGES, RESPONSES
@@ -372,9 +372,16 @@ def test_an_event_of_nobody_s_is_named_once():
 
 def test_a_stream_starts_with_the_first_event_of_a_response():
     assert decoded({"type": "hologram"}, b'{"type":7}')[0] == []
-    assert decoded(event("queued", response=response("queued")), CREATED)[0] == [Start("resp_1", "up", 5)]
+    assert decoded(event("queued", response=response("queued")), event("created", response=response()))[0] == [Start("resp_1", "up", 5)]
     assert decoded(delta("output_text", 0, "x"))[0][0] == Start()
     assert decoded(completed())[0] == [Start("resp_1", "up", 5), *ended()]
+
+
+def test_every_response_may_have_news_of_the_model_and_the_tier():
+    """OpenAI says `auto` until it has decided; a response that is none says nothing."""
+    running = [event("queued", response=response("queued", service_tier="auto")), CREATED, event("in_progress", response=None), CREATED]
+    found, _ = decoded(*running, completed(model="up-2", service_tier="default"))
+    assert found == [Start("resp_1", "up", 5, "auto"), Told("up", "flex"), Told("up-2", "default"), *ended()]
 
 
 @pytest.mark.parametrize("sign", [{"type": "keepalive", "sequence_number": 3}, {"type": "ping"}, b"[DONE]"])

@@ -371,6 +371,16 @@ def test_a_failure_has_the_response_as_far_as_it_went(grammar, error, code):
     assert [item["type"] for item in response["output"]] == ["message", "function_call"]
 
 
+@pytest.mark.parametrize("failed", [False, True])
+def test_the_terminal_tells_what_is_known_by_then(grammar, failed):
+    writing = encoder(context())
+    frames = writing.open(Start("resp_1", "up", 5, "auto"), None)
+    writing.note(Start("resp_1", "up-2", 5, "default"), Usage(1, 2))
+    found = checked(grammar, frames + (writing.fail(GatewayError(Code.INTERNAL, "RL")) if failed else writing.close(Ending(Stop.END))))
+    told = [(one["response"]["id"], one["response"]["model"], one["response"]["service_tier"]) for one in found]
+    assert told == [*[("resp_1", "up", "auto")] * 2, ("resp_1", "up-2", "default")]
+
+
 @pytest.mark.parametrize(("error", "code"), ERRORS.values(), ids=ERRORS)
 def test_a_failure_before_the_answer_invents_no_response(grammar, error, code):
     assert checked(grammar, encoder(context()).fail(error)) == [{"type": "error", "sequence_number": 0, "code": code, "message": "RL", "param": None}]

@@ -7,16 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from asgi_surface.assembly import Fold
 from asgi_surface.codecs.responses.decode import decoder
 from asgi_surface.codecs.responses.read import read
 from asgi_surface.codecs.responses.stream import watch
+from asgi_surface.errors import Code, UpstreamError
 from asgi_surface.events import Closed, End, Fault, Finish, Grew, Opened, Sealed, Start, UsageSeen
 from asgi_surface.framing import Framing, splitter
 from asgi_surface.ir import Call, Stop
+from asgi_surface.translation import Translation
 
 FOLDER = Path(__file__).parents[3] / "shared" / "recorded" / "responses"
 # One recording is a Chat stream, which an Azure router sent for a Responses request.
 STREAMS = sorted(path for path in FOLDER.glob("*.sse") if "model-router" not in path.stem)
+
+
+OVER = {"response.completed", "response.incomplete"}
 
 
 @pytest.fixture(params=STREAMS, ids=[path.stem for path in STREAMS])
@@ -47,6 +53,20 @@ class TestRecording:
         assert len(only(events, End)) == (len(finishes) or 0)
         assert len(only(events, Start)) == 1
         assert isinstance(events[0], Start)
+
+    def test_the_folded_answer_is_of_the_terminal_s_model_and_tier(self, frames):
+        """OpenAI says `auto` as it begins, and the tier that it took as it ends."""
+        kept = []
+        blame = lambda facts: UpstreamError(Code.UPSTREAM_ERROR, facts.message)  # noqa: E731
+        fold = Fold(lambda response: kept.append(response) or b"")
+        one = Translation(
+            decoder(), fold, upstream=Framing.SSE, downstream=None, event_bytes=1 << 24, output_chars=1 << 24, eof_ends=False, blame=blame
+        )
+        one.feed(b"".join(frame.raw for frame in frames))
+        ends = [event for frame in frames if frame.data != b"[DONE]" if (event := json.loads(frame.data))["type"] in OVER]
+        assert [(answer.model, answer.service_tier) for answer in kept] == [
+            (end["response"]["model"], end["response"].get("service_tier")) for end in ends[:1]
+        ]
 
     def test_the_parts_are_those_of_the_items_that_were_done(self, frames):
         events = [json.loads(frame.data) for frame in frames if frame.data != b"[DONE]"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
-from asgi_surface.events import Cited, Closed, End, Ending, Fault, Finish, Found, Grew, Logged, Opened, Sealed, Start, UsageSeen
+from asgi_surface.events import Cited, Closed, End, Ending, Fault, Finish, Found, Grew, Logged, Opened, Sealed, Start, Told, UsageSeen
 from asgi_surface.framing import Framing
 from asgi_surface.ir import Call, Citation, Form, Reasoning, Seal, SealKind, Search, Stop, Text, Usage
 from asgi_surface.lifecycle import State
@@ -47,13 +47,17 @@ class Script:
 class Record:
     """An encoder that notes what it is told and writes one frame for each. It cannot say the events of `unsayable`."""
 
-    def __init__(self, *, sequential=False, several=False, unsayable=()):
+    def __init__(self, *, sequential=False, several=False, unsayable=(), noted=None):
         self.sequential, self.several = sequential, several
         self.told = []
+        self.noted = [] if noted is None else noted
         self._unsayable = unsayable
 
     def open(self, start, usage):
         return self._note("open", start, usage)
+
+    def note(self, start, usage):
+        self.noted.append((start, usage))
 
     def part(self, event):
         if event in self._unsayable:
@@ -329,6 +333,31 @@ def test_an_answer_without_words_may_end_beside_others():
     assert told == [BEGUN, closed(more={1: Stop.LENGTH, 2: Stop.FILTER})]
 
 
+# What is known beside the parts --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_encoder_hears_of_news_while_it_writes():
+    """Before the answer it comes with the opening; after its end nobody is told."""
+    late = [FINISH, Told("up-2"), Told(service_tier="flex"), END, Told("late"), MORE]
+    noted = []
+    one, told = translated([USED, START, Told(service_tier="auto"), opened(), MORE, CLOSED, *late], noted=noted)
+    one.feed(FRAME)
+    assert told == [("open", START, Usage(3, 1)), *parts(opened(), CLOSED), closed(usage=Usage(3, 2))]
+    assert noted == [
+        (Start("a", "up", service_tier="auto"), Usage(3, 1)),
+        (Start("a", "up", service_tier="auto"), Usage(3, 2)),
+        (Start("a", "up-2", service_tier="auto"), Usage(3, 2)),
+        (Start("a", "up-2", service_tier="flex"), Usage(3, 2)),
+    ]
+
+
+@pytest.mark.parametrize("end", [[END], [Fault(OVERLOADED)]])
+def test_a_tier_that_is_told_late_is_remembered(end):
+    one, _ = translated([START, opened(), Told(service_tier="flex"), FINISH, *end])
+    one.feed(FRAME)
+    assert (one.held.service_tier, held(one.held)) == ("flex", {"answer:service_tier"})
+
+
 # Half a call ------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -377,6 +406,15 @@ def test_what_may_be_lost_is_remembered_without_the_words(name):
     one.feed(FRAME)
     assert held(one.held) == {name}
     assert all(part.text == "" for part in one.held.parts if not isinstance(part, Call | Reasoning))
+
+
+def test_every_source_is_remembered_once():
+    """Some surfaces have a place for some sources only, so one cannot stand for all."""
+    other = Citation("https://b.example")
+    cited = [Cited(0, SOURCE), Cited(0, other), Cited(0, Citation(SOURCE.url, "again", 1, 2)), Cited(1, other)]
+    one, _ = translated([START, opened(), opened(1), opened(2), *cited])
+    one.feed(FRAME)
+    assert [part.citations for part in one.held.parts] == [(SOURCE, other), (other,), ()]
 
 
 def test_of_reasoning_the_first_piece_is_remembered():

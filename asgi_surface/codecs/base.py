@@ -233,7 +233,7 @@ class Decoder(Protocol):
 
 
 class Encoder(Protocol):
-    """Writes one stream of its surface. Keeps no terminal flags: the lifecycle's table calls `open` once, then parts, then one of `close`, `fail`.
+    """Writes one stream of its surface. Keeps no terminal flags: the lifecycle's table calls `open`, then `note` and `part`, then `close` or `fail`.
 
     `sequential` says that the surface allows one open part at a time; `several` that it can say further answers to one request. Every part is closed
     before `close`; before `fail` they stay open, and `fail` may come before `open`. `close` raises `GatewayError` when what was said is no answer of
@@ -245,6 +245,10 @@ class Encoder(Protocol):
 
     def open(self, start: Start, usage: Usage | None) -> Frames:
         """The answer begins; `usage` is what is known by then."""
+        ...
+
+    def note(self, start: Start, usage: Usage | None) -> None:
+        """What is known of the answer by now, in the place of what was; usage is cumulative. Its id and time stay."""
         ...
 
     def part(self, event: PartEvent) -> Frames:

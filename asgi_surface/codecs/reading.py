@@ -12,6 +12,7 @@ import msgspec
 
 from asgi_surface.codecs.base import Sight, Signal
 from asgi_surface.errors import ErrorFacts, UpstreamDetail
+from asgi_surface.events import Told
 from asgi_surface.ir import Stop, Usage, weightier
 from asgi_surface.lifecycle import Kind
 
@@ -96,6 +97,24 @@ class Candidates:
     def stop(self) -> Stop | None:
         """The weightiest reason, once every candidate seen so far has given one."""
         return self._stop if len(self._finished) == len(self._seen) else None
+
+
+class Telling:
+    """Which model answers and in which tier, as a stream says it: some in every frame, some only at the end."""
+
+    __slots__ = ("model", "tier")
+
+    def __init__(self) -> None:
+        self.model: str | None = None
+        self.tier: str | None = None
+
+    def news(self, model: str | None, tier: str | None) -> tuple[Told, ...]:
+        """What a frame says that none before it did."""
+        model, tier = model or self.model, tier or self.tier
+        if model == self.model and tier == self.tier:
+            return ()
+        self.model, self.tier = model, tier
+        return (Told(model, tier),)
 
 
 def reason(table: Mapping[str, Stop], said: object) -> Stop | None:

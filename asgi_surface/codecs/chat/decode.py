@@ -198,6 +198,7 @@ class ChatDecoder:
         self._skipped: dict[str, None] = {}
         self._parts = itertools.count()
         self._answers: dict[int, _Answer] = {}
+        self._telling = reading.Telling()
 
     def feed(self, frame: Frame) -> Iterable[Event]:
         """The events of one chunk, or of `[DONE]`."""
@@ -227,9 +228,13 @@ class ChatDecoder:
             yield from _spent(said)
             yield Fault(facts or ErrorFacts(""))
             return
+        told = self._telling
+        news = told.news(reading.string(chunk.model), reading.string(chunk.service_tier))
         # Azure's first chunk has no choices and no id: it tells about the prompt.
         if chunk.choices and not self._answers:
-            yield Start(reading.string(chunk.id), reading.string(chunk.model), reading.count(chunk.created), reading.string(chunk.service_tier))
+            yield Start(reading.string(chunk.id), told.model, reading.count(chunk.created), told.tier)
+        elif self._answers:
+            yield from news
         for choice in chunk.choices or ():
             yield from self._answer(choice).take(choice)
         yield from _spent(said)

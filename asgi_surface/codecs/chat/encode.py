@@ -35,17 +35,21 @@ class ChatEncoder:
         self._answers: dict[int, Answer] = {}
         self._parts: dict[int, tuple[int, Writer]] = {}
 
-    def open(self, start: Start, usage: Usage | None) -> Frames:  # noqa: ARG002  -- the surface tells usage at the end
+    def open(self, start: Start, usage: Usage | None) -> Frames:
         """The first chunk: the role."""
         self._base = {
             "id": start.id or f"asf_{self._context.request_id}",
             "object": "chat.completion.chunk",
             "created": self._context.now if start.created is None else start.created,
             "model": start.model or self._context.model,
-            **({} if start.service_tier is None else {"service_tier": start.service_tier}),
             **({"usage": None} if self._context.request.include_usage else {}),
         }
+        self.note(start, usage)
         return self._begun(0)
+
+    def note(self, start: Start, usage: Usage | None) -> None:  # noqa: ARG002  -- the surface tells usage at the end
+        """Every chunk tells the tier as it is known by then. All chunks are of one model: the first that was told."""
+        self._base |= {} if start.service_tier is None else {"service_tier": start.service_tier}
 
     def _begun(self, choice: int) -> Frames:
         """The role, once in each answer. The API sends null for content that has not begun."""

@@ -26,6 +26,7 @@ class GeminiDecoder:
         self._started = False
         self._candidates: dict[int, CandidateDecoder] = {}
         self._indices = itertools.count()
+        self._telling = reading.Telling()
 
     def feed(self, frame: Frame) -> Iterator[Event]:
         """The events of one chunk; its usage comes first, so that it is known when the answer begins."""
@@ -46,9 +47,12 @@ class GeminiDecoder:
 
     def _answer(self, answer: Answer) -> Iterator[Event]:
         blocked = answer.blocked()
+        news = self._telling.news(answer.model_version, None)
         if not self._started and (blocked or answer.candidates):
             self._started = True
-            yield Start(answer.response_id, answer.model_version, answer.created())
+            yield Start(answer.response_id, self._telling.model, answer.created())
+        elif self._started:
+            yield from news
         if blocked:
             yield Finish(ir.Stop.REFUSAL)
         for candidate in answer.candidates or ():

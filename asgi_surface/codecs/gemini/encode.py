@@ -28,25 +28,30 @@ class GeminiEncoder:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._head: Json = {}
+        self._counted: Json = {}
         self._candidates: dict[int, CandidateEncoder] = {}
         self._speaking = self._candidate(0)
 
-    def open(self, start: Start, usage: ir.Usage | None) -> Frames:  # noqa: ARG002 -- said with the finish
+    def open(self, start: Start, usage: ir.Usage | None) -> Frames:
         """Nothing yet: the API's first chunk has words."""
-        self._head = {"modelVersion": start.model or self._context.model} | ({} if start.id is None else {"responseId": start.id})
+        self.note(start, usage)
         return []
+
+    def note(self, start: Start, usage: ir.Usage | None) -> None:
+        """Every later chunk tells the model, and the tokens used so far, as they are known by then."""
+        self._head = {"modelVersion": start.model or self._context.model} | ({} if start.id is None else {"responseId": start.id})
+        self._counted = _counted(usage)
 
     def part(self, event: PartEvent) -> Frames:
         """The chunks that an event of a part makes. One part is open at a time, so the candidate that opened last speaks."""
         if isinstance(event, Opened):
             self._speaking = self._candidate(event.choice)
-        return [self._chunk([candidate]) for candidate in self._speaking.part(event)]
+        return [self._chunk([candidate], self._counted) for candidate in self._speaking.part(event)]
 
     def close(self, ending: Ending) -> Frames:
         """The last chunk."""
         last = [self._candidate(choice).close(stop) for choice, stop in sorted({0: ending.stop, **ending.more}.items())]
-        counted = usage(ending.usage)
-        return [self._chunk(last, {"usageMetadata": counted} if counted else {})]
+        return [self._chunk(last, _counted(ending.usage))]
 
     def fail(self, error: GatewayError) -> Frames:
         """The error envelope as a chunk."""
@@ -57,8 +62,13 @@ class GeminiEncoder:
             self._candidates[choice] = CandidateEncoder(choice, self._context)
         return self._candidates[choice]
 
-    def _chunk(self, candidates: list[Json], beside: Json | None = None) -> tuple[bytes, bytes]:
-        return b"", msgspec.json.encode({"candidates": candidates, **(beside or {}), **self._head})
+    def _chunk(self, candidates: list[Json], counted: Json) -> tuple[bytes, bytes]:
+        return b"", msgspec.json.encode({"candidates": candidates, **counted, **self._head})
+
+
+def _counted(spent: ir.Usage | None) -> Json:
+    counted = usage(spent)
+    return {"usageMetadata": counted} if counted else {}
 
 
 encoder: Final = GeminiEncoder

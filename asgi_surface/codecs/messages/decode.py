@@ -73,6 +73,7 @@ class MessagesDecoder:
         self.unread: list[str] = []
         self._named = 0
         self._spent = Spent()
+        self._telling = reading.Telling()
         self._indices = count()
         self._blocks: dict[int | None, Block] = {}
         self._bare: list[Block] = []
@@ -108,13 +109,15 @@ class MessagesDecoder:
     def _message(self, event: _Event) -> Iterator[Event]:
         message = reading.decode(_MESSAGE, bytes(event.message))
         self._name(beyond.members(message))
-        if not self._begun:
-            self._begun = True
-            yield Start(reading.string(message.id), reading.string(message.model), None, tier(message.usage))
+        model = reading.string(message.model)
+        news = self._telling.news(model, tier(message.usage))
+        begun, self._begun = self._begun, True
+        yield from news if begun else (Start(reading.string(message.id), model, None, tier(message.usage)),)
         yield from self._used(message.usage)
 
     def _used(self, report: object) -> Iterator[Event]:
         self._name(beyond.usage(report))
+        yield from self._telling.news(None, tier(report))
         if report and (usage := self._spent.take(report)) != Usage():
             yield UsageSeen(usage)
 

@@ -32,9 +32,12 @@ class MessagesEncoder:
         self._said = False
         self._found: set[str] = set()
         self._searches = 0
+        self._begun_in: str | None = None
+        self._tier: str | None = None
 
     def open(self, start: Start, usage: Usage | None) -> Frames:
         """The message, still empty. The SDK needs its usage here, so what is not known yet is 0."""
+        self._begun_in = self._tier = start.service_tier
         message: Object = {
             "id": start.id or f"asf_msg_{self._context.request_id}",
             "type": "message",
@@ -46,6 +49,10 @@ class MessagesEncoder:
             "usage": spent(usage or Usage(), start.service_tier),
         }
         return [frame("message_start", message=message)]
+
+    def note(self, start: Start, usage: Usage | None) -> None:  # noqa: ARG002  -- comes with the end
+        """A tier that was not known as the message began is told with its end. A model has no place there."""
+        self._tier = start.service_tier
 
     def part(self, event: PartEvent) -> Frames:
         """Something of the open part. A token without words waits for what follows it: at the end it has no place, see `write`."""
@@ -96,7 +103,8 @@ class MessagesEncoder:
     def close(self, ending: Ending) -> Frames:
         """The reason and the usage, and the end. A cut may have left the last calls half: their blocks are as far as they came, as the API's are."""
         delta = {"stop_reason": REASONS[ending.stop], "stop_sequence": ending.sequence}
-        used = _used(ending.usage or Usage()) | ({} if ending.usage is None else searched(self._searches))
+        late = None if self._tier == self._begun_in else self._tier
+        used = _used(ending.usage or Usage(), late) | ({} if ending.usage is None else searched(self._searches))
         alone = [] if self._said else self._unwaited()
         return [*alone, frame("message_delta", delta=delta, usage=used), frame("message_stop")]
 
@@ -105,9 +113,9 @@ class MessagesEncoder:
         return [(b"error", errors.error(error, self._context.request_id))]
 
 
-def _used(usage: Usage) -> Object:
+def _used(usage: Usage, tier: str | None) -> Object:
     """Cumulative numbers. Of the input nothing is repeated that nobody said."""
-    said = spent(usage, None)
+    said = spent(usage, tier)
     if usage.input is None:
         del said["input_tokens"]
     return said

@@ -39,12 +39,18 @@ class _Event(Struct):
     error: Any = None
 
 
+class _Facts(Struct):
+    model: Any = None
+    service_tier: Any = None
+
+
 class _Listed(Struct):
     output: list[Raw] | None = None
 
 
 _EVENT: Final = msgspec.json.Decoder(_Event)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
+_FACTS: Final = msgspec.json.Decoder(_Facts)
 _LISTED: Final = msgspec.json.Decoder(_Listed)
 _RAWS: Final = msgspec.json.Decoder(list[Raw])
 
@@ -95,6 +101,7 @@ class ResponsesDecoder:
     def __init__(self) -> None:
         self._ledger = Ledger()
         self._started = False
+        self._telling = reading.Telling()
         self.unread: list[str] = self._ledger.unread
 
     def feed(self, frame: Frame) -> Iterable[Event]:
@@ -108,14 +115,23 @@ class ResponsesDecoder:
         if kind in _FAULTS or event.error or (kind in _ENDS and failed(reading.decode(ANSWER, bytes(event.response)))):
             yield from _events(ResponsesWatch().see(frame).signals)
             return
-        if not self._started and kind.startswith("response."):
-            self._started = True
-            yield _start(event.response)
+        yield from self._facts(kind, event.response)
         yield from self._read(kind, event)
 
     def eof(self) -> Iterable[Event]:
         """Nothing: such an end is none on this surface."""
         return ()
+
+    def _facts(self, kind: str, response: Raw) -> Iterable[Event]:
+        """The answer's own facts. Its tier is often known only as it ends."""
+        if not kind.startswith("response.") or (self._started and not response):
+            return ()
+        said = reading.decode(_FACTS, bytes(response)) if bytes(response).startswith(b"{") else _Facts()
+        news = self._telling.news(reading.string(said.model), reading.string(said.service_tier))
+        if self._started:
+            return news
+        self._started = True
+        return (_start(response),)
 
     def _read(self, kind: str, event: _Event) -> Iterable[Event]:
         place = Place(_word(event.item_id), reading.count(event.output_index), _number(event))

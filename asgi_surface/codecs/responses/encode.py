@@ -44,15 +44,21 @@ class ResponsesEncoder:
         self._context = context
         self._desk = Desk(context)
         self._answer = Response(id=None, model=None)
-        self._response: Item = {}
         self._parts: dict[int, Scribe] = {}
         self._number = 0
 
     def open(self, start: Start, usage: Usage | None) -> Frames:  # noqa: ARG002  -- a running response has none
         """The response object, while it runs. Its usage is null until it ends."""
         self._answer = Response(id=start.id, model=start.model, created=start.created, service_tier=start.service_tier)
-        self._response = _RESPONSE.decode(write(self._answer, self._context)) | _RUNNING
-        return self._frames((kind, {"response": self._response}) for kind in ("response.created", "response.in_progress"))
+        running = self._running()
+        return self._frames((kind, {"response": running}) for kind in ("response.created", "response.in_progress"))
+
+    def _running(self) -> Item:
+        return _RESPONSE.decode(write(self._answer, self._context)) | _RUNNING
+
+    def note(self, start: Start, usage: Usage | None) -> None:  # noqa: ARG002  -- comes with the end
+        """The response that the terminal carries has the model and the tier as they are known by then."""
+        self._answer = structs.replace(self._answer, model=start.model, service_tier=start.service_tier)
 
     def part(self, event: PartEvent) -> Frames:
         """The events of an item. Raises `UpstreamError` when a call cannot be told to the client."""
@@ -76,10 +82,10 @@ class ResponsesEncoder:
     def fail(self, error: GatewayError) -> Frames:
         """`response.failed` with the items that were done; an `error` event when no response has begun: an id is not invented."""
         code = _code(error)
-        if not self._response:
+        if not self._number:
             return self._frames([("error", {"code": code, "message": error.text, "param": None})])
         failure: dict[str, object] = {"status": "failed", "error": {"code": code, "message": error.text}, "output": self._output()}
-        return self._frames([("response.failed", {"response": self._response | failure})])
+        return self._frames([("response.failed", {"response": self._running() | failure})])
 
     def _output(self) -> Raw:
         return Raw(msgspec.json.encode(self._desk.done))
