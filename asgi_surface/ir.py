@@ -297,6 +297,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     service_tier: str | None = None
     cache_key: str | None = None
     verbosity: str | None = None
+    obfuscation: bool | None = None
     at: Mapping[str, str] = {}
 
 

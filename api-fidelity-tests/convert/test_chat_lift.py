@@ -420,7 +420,9 @@ def test_formats(said: dict[str, Any], node: Format, constructs: dict[str, str])
 def test_stream_options() -> None:
     body = {"stream": True, "stream_options": {"include_usage": True, "include_obfuscation": False}}
     request = lifted(body, stream=True).request
-    assert (request.stream, request.include_usage) == (True, True)
+    assert (request.stream, request.include_usage, request.settings.obfuscation) == (True, True, False)
+    assert request.settings.at["obfuscation"] == "/stream_options/include_obfuscation"
+    assert lifted({"stream_options": {"include_obfuscation": None}}).request.settings == Settings()
     assert mentions(body) == {(f"field:stream_options.{name}", f"/stream_options/{name}") for name in ("include_usage", "include_obfuscation")}
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from asgi_surface.codecs.base import Alias, Dialect, Lowered, Target
@@ -454,6 +454,19 @@ def test_every_member_names_its_place_in_the_client_s_words() -> None:
     }
 
 
+@pytest.mark.parametrize("padded", [True, False])
+def test_padding_is_asked_for_beside_usage(padded: bool) -> None:
+    wishes = Settings(obfuscation=padded, at={"obfuscation": "/stream_options/include_obfuscation"})
+    lowered = lower(Request(turns=(), settings=wishes, stream=True), target())
+    assert said(lowered)["stream_options"] == {"include_usage": True, "include_obfuscation": padded}
+    assert (lowered.origins["stream_options"], lowered.added) == ("/stream_options/include_obfuscation", frozenset())
+    for unasked in (lower(Request(turns=(), settings=wishes), target()), lower(Request(turns=(), settings=wishes, stream=True), UNASKED)):
+        assert "stream_options" not in unasked.members
+
+
+UNASKED = target(stream_usage="always")
+
+
 def test_an_empty_history_is_passed_on() -> None:
     lowered = lower(Request(turns=()), target())
     assert (said(lowered)["messages"], lowered.origins["messages"]) == ([], "")
@@ -507,12 +520,17 @@ OPTIONS = st.builds(
 )
 DEFINED = (Tool("f", "d", OBJECT, strict=True), Tool("g"), Tool("p", form=Form.CUSTOM, grammar=GRAMMAR), Tool("q", form=Form.CUSTOM))
 REQUESTS = st.builds(
-    lambda opening, later, stream, **members: Request(
-        turns=(*opening, *(turn for each in later for turn in each)), stream=stream, include_usage=stream, **members
+    lambda opening, later, stream, padded, settings, **members: Request(
+        turns=(*opening, *(turn for each in later for turn in each)),
+        stream=stream,
+        include_usage=stream,
+        settings=structs.replace(settings, obfuscation=padded if stream else None),
+        **members,
     ),
     st.tuples(INSTRUCTIONS, USERS),
     st.lists(rounds(), max_size=2),
     st.booleans(),
+    st.none() | st.booleans(),
     tools=st.just(DEFINED),
     choice=st.none() | st.sampled_from([Choice(Pick.AUTO), Choice(Pick.REQUIRED, ("p",)), Choice(Pick.AUTO, ("f", "q"))]),
     settings=OPTIONS,

@@ -294,6 +294,12 @@ def test_flags():
     assert (asked.stream, asked.wants_seals, asked.settings.logprobs, asked.settings.at) == (True, True, True, {"logprobs": "/include/1"})
 
 
+@pytest.mark.parametrize(("said", "wanted"), [({"include_obfuscation": False}, False), ({"include_obfuscation": True}, True), ({}, None)])
+def test_padding_of_a_stream(said, wanted):
+    settings = request(stream=True, stream_options=said).settings
+    assert (settings.obfuscation, settings.at) == (wanted, {"obfuscation": "/stream_options/include_obfuscation"})
+
+
 def test_null_and_defaults_say_nothing():
     nothing = lifted(model="m", stream=False, store=None, nonsense=None, background=False, truncation="disabled", metadata={}, tools=[], include=[])
     assert nothing.mentions == ()

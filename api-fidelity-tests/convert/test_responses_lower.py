@@ -473,6 +473,17 @@ def test_long_user_ids_are_hashed():
     assert len(first) <= 64
 
 
+@pytest.mark.parametrize("padded", [True, False])
+def test_padding_of_a_stream(padded):
+    wishes = ir.Settings(obfuscation=padded, at={"obfuscation": "/stream_options/include_obfuscation"})
+    done = lowered(settings=wishes, stream=True)
+    assert (json.loads(bytes(done.members["stream_options"])), done.origins["stream_options"]) == (
+        {"include_obfuscation": padded},
+        "/stream_options/include_obfuscation",
+    )
+    assert "stream_options" not in body(settings=wishes)
+
+
 def test_seals_are_asked_for_where_there_are_any():
     done = lowered(wants_seals=True)
     assert bytes(done.members["include"]) == b'["reasoning.encrypted_content"]'
@@ -561,7 +572,10 @@ _CHOICE = st.builds(ir.Choice, st.sampled_from(Pick)) | st.builds(
     ir.Choice, st.sampled_from([Pick.AUTO, Pick.REQUIRED]), st.lists(_NAME, min_size=1, max_size=3).map(tuple)
 )
 _REQUEST = st.builds(
-    ir.Request,
+    lambda padded, settings, stream, **members: ir.Request(
+        settings=structs.replace(settings, obfuscation=padded if stream else None), stream=stream, **members
+    ),
+    maybe(st.booleans()),
     turns=_turns(),
     tools=st.tuples(st.lists(_TOOL, max_size=3), st.lists(_SPACED, max_size=2)).map(lambda two: (*two[0], *two[1])),
     choice=maybe(_CHOICE),

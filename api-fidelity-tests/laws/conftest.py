@@ -124,6 +124,7 @@ GROUPS = {
     },
     "store": {"false": on("field:store.false", "field:store.false", None, "field:store.false"), "true": on("field:store", None, None, "field:store")},
     "verbosity": {"low": openai("field:verbosity") | {RESPONSES: "field:text.verbosity"}, "medium": on("field:verbosity.medium")},
+    "padding": dict.fromkeys(("true", "false"), openai("field:stream_options.include_obfuscation")),
     "safety": {"id": on("field:safety_identifier", "field:safety_identifier", "field:metadata.user_id")},
 }  # fmt: skip
 
@@ -247,7 +248,7 @@ class Drawn:
             turns=tuple(turn for turn in self._turns() if turn.parts),
             tools=tools,
             choice=self._choice(),
-            settings=self._settings(),
+            settings=self._settings(stream=stream),
             effort=self._effort(),
             format=self._format(),
             stream=stream,
@@ -300,7 +301,7 @@ class Drawn:
             return ir.Choice(pick, tuple(names))
         return None if kind is None else ir.Choice(PICKS[kind])
 
-    def _settings(self):
+    def _settings(self, *, stream):
         said: dict[str, Any] = {name: self._draw(NUMBERS) for name in NUMERIC & self.has} | {name: self._draw(WHOLE) for name in INTEGERS & self.has}
         said |= {name: self._draw(self.words) for name in ("cache_key", "user") if name in self.has}
         # The surface demands a limit, above what is to be thought.
@@ -315,6 +316,7 @@ class Drawn:
             "store": _flag(self.of["store"]),
             "service_tier": self.of["service_tier"],
             "verbosity": self.of["verbosity"],
+            "obfuscation": _flag(self.of["padding"] if stream else None),
             "safety_id": "u-1" if self.of["safety"] and "user" not in said else None,
         }
         return ir.Settings(**(said | told))

@@ -98,6 +98,36 @@ def test_a_member_the_gateway_added_is_left_out_where_the_policy_does_not_allow_
         assert decision.plan.dropped == ()
 
 
+PADDED = {"stream": True, "stream_options": {"include_obfuscation": False}}
+
+
+@pytest.mark.parametrize(
+    ("surface", "to", "sent"),
+    [
+        (CHAT, RESPONSES, {"include_obfuscation": False}),
+        (RESPONSES, CHAT, {"include_usage": True, "include_obfuscation": False}),
+        *((surface, to, None) for surface in (CHAT, RESPONSES) for to in (MESSAGES, GEMINI)),
+    ],
+)
+def test_padding_of_a_stream_is_said_where_the_upstream_can_pad(catalog, surface, to, sent):
+    body = PADDED | {"model": "m"} | ({"messages": [TURN]} if surface == CHAT else {"input": "hi"})
+    decision = decided(surface, catalog(to, features=["streaming"]), body)
+    assert json.loads(decision.draft.body).get("stream_options") == sent
+    assert ("/stream_options/include_obfuscation" in decision.plan.dropped) == (sent is None)
+    # An upstream that does not stream has nothing to pad.
+    unstreamed = decided(surface, catalog(to, features=["streaming"], binding='dialect = { stream = "never" }\n'), body)
+    assert "stream_options" not in json.loads(unstreamed.draft.body)
+
+
+def test_what_a_client_asks_of_a_stream_is_no_member_of_the_gateways(routes):
+    policy = '[policies.p]\nsurface = "openai-chat-completions"\nallowed_fields = ["model", "messages", "stream"]\nunknown_field_action = "{}"\n'
+    text = routes(CHAT, top=policy, binding='request_policy = "p"\n', features=["streaming"])
+    body = {"model": "m", "input": "hi", **PADDED}
+    rejection = refusal(RESPONSES, build(text.format("reject")), body)
+    assert (rejection.code, rejection.pointer) == (Code.FIELD_REJECTED, "/stream_options/include_obfuscation")
+    assert "/stream_options/include_obfuscation" in decided(RESPONSES, build(text.format("drop")), body).plan.dropped
+
+
 def test_only_generation_is_converted(catalog):
     body = {"model": "m", "max_tokens": 9, "messages": [TURN]}
     assert refusal(MESSAGES, catalog(CHAT, features=[]), body, operation=Operation.COUNT_TOKENS).code is Code.NO_CONVERTER

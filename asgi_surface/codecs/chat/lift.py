@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Raw
+from msgspec import Raw, structs
 from msgspec.json import Decoder
 
 from asgi_surface.codecs.base import Lifted
@@ -17,7 +17,7 @@ from asgi_surface.codecs.chat.lift_turns import turns
 from asgi_surface.codecs.chat.wire import ABSENT, ResponseFormat, StreamOptions
 from asgi_surface.codecs.strict import decode
 from asgi_surface.errors import Code, RequestError
-from asgi_surface.ir import Format, Request
+from asgi_surface.ir import Format, Request, Settings
 from asgi_surface.members import Members
 from asgi_surface.verdicts import Mention
 
@@ -29,26 +29,30 @@ def lift(members: Members, stream: bool) -> Lifted:
     """The request in no surface's words. Raises `RequestError` with the pointer of what cannot be understood."""
     given = {name: raw for name, raw in members.items() if bytes(raw) != b"null"}
     notes: list[Mention] = []
+    options = _stream_options(given.get("stream_options"), notes)
     request = Request(
         turns=turns(given.get("messages", ABSENT), notes),
         tools=tools(given, notes),
         choice=choice(given, notes),
-        settings=settings(given, notes),
+        settings=_padded(settings(given, notes), options.include_obfuscation),
         effort=efforts(given, notes),
         format=_format(given.get("response_format"), notes),
         stream=stream,
-        include_usage=_include_usage(given.get("stream_options"), notes),
+        include_usage=bool(options.include_usage),
     )
     return Lifted(request, tuple(notes))
 
 
-def _include_usage(raw: Raw | None, notes: list[Mention]) -> bool:
-    if raw is None:
-        return False
-    options = decode(_STREAM_OPTIONS, raw, "/stream_options")
+def _stream_options(raw: Raw | None, notes: list[Mention]) -> StreamOptions:
+    options = StreamOptions() if raw is None else decode(_STREAM_OPTIONS, raw, "/stream_options")
     said = [name for name in ("include_usage", "include_obfuscation") if getattr(options, name) is not None]
     notes.extend(Mention(f"field:stream_options.{name}", f"/stream_options/{name}") for name in said)
-    return bool(options.include_usage)
+    return options
+
+
+def _padded(said: Settings, padding: bool | None) -> Settings:
+    at = {**said.at, "obfuscation": "/stream_options/include_obfuscation"}
+    return said if padding is None else structs.replace(said, obfuscation=padding, at=at)
 
 
 def _format(raw: Raw | None, notes: list[Mention]) -> Format | None:

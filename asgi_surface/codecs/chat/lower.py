@@ -42,7 +42,6 @@ _SETTINGS: Final = {
     "cache_key": "prompt_cache_key",
     "verbosity": "verbosity",
 }
-_STREAM_OPTIONS: Final[dict[str, Members]] = {"option": {"stream_options": Raw(b'{"include_usage":true}')}, "always": {}}
 _VERBOSITIES: Final = frozenset({"low", "medium", "high"})
 
 
@@ -67,7 +66,7 @@ def lower(request: Request, target: Target) -> Lowered:
         body.say("response_format", _format(request.format, target.dialect, emulated), request.format.at)
     if request.stream:
         body.say("stream", True, "/stream")
-        body.members |= _STREAM_OPTIONS[target.dialect.stream_usage]
+        _stream_options(request.settings, target.dialect, body)
     emulated += (*before_calls(request.turns), *other_ids(request, names.id))
     added = frozenset(body.members.keys() - body.origins.keys())
     return Lowered(members=body.members, origins=body.origins, added=added, aliases=names.aliases(), emulated=(*names.emulated(), *emulated))
@@ -108,6 +107,17 @@ def _settings(settings: Settings, dialect: Dialect, tools: bool, body: _Body) ->
             body.say(member, value, at.get(field, ""))
     if settings.top_logprobs is not None and settings.logprobs is None:
         body.say("logprobs", True, at.get("top_logprobs", ""))
+
+
+def _stream_options(settings: Settings, dialect: Dialect, body: _Body) -> None:
+    """What the stream is to hold. Servers that send usage unasked refuse the member (Mistral), and pad nothing."""
+    if dialect.stream_usage == "always":
+        return
+    if settings.obfuscation is None:
+        body.members["stream_options"] = Raw(b'{"include_usage":true}')
+    else:
+        options = {"include_usage": True, "include_obfuscation": settings.obfuscation}
+        body.say("stream_options", options, settings.at.get("obfuscation", ""))
 
 
 def _known(word: str, words: frozenset[str], at: str) -> None:

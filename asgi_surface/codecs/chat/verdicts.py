@@ -16,7 +16,7 @@ field:messages                            -eee
 field:stream                              -eee
 field:stream_options                      -eee
 field:stream_options.include_usage        -eee
-field:stream_options.include_obfuscation  -aaa  padding against eavesdroppers
+field:stream_options.include_obfuscation  -eaa  padding of frames: the streams that the gateway writes have none
 field:tools                               -eee
 field:tool_choice                         -eee
 field:functions                           -mmm  said as tools

@@ -56,6 +56,7 @@ _BOOL: Final = Decoder(bool)
 _TEXT: Final = Decoder(str)
 _WHOLE: Final = Decoder(int)
 _NUMBER: Final = Decoder(float)
+_STREAM_OPTIONS: Final = Decoder(wire.StreamOptions)
 _INCLUDE: Final = Decoder(list[str])
 _SETTINGS: Final[Mapping[str, _Setting]] = {
     "max_output_tokens": _Setting("max_tokens", _WHOLE, raw=True),
@@ -144,6 +145,9 @@ def _settings(said: Members, included: Mapping[str, str], text: wire.TextConfig)
         values["logprobs"], at["logprobs"] = True, place
     if text.verbosity is not None:
         values["verbosity"], at["verbosity"] = text.verbosity, "/text/verbosity"
+    if "stream_options" in said:
+        values["obfuscation"] = strict.decode(_STREAM_OPTIONS, said["stream_options"], "/stream_options").include_obfuscation
+        at["obfuscation"] = "/stream_options/include_obfuscation"
     return ir.Settings(**values, at=at)
 
 

@@ -123,6 +123,8 @@ def _members(request: ir.Request, target: Target) -> Iterator[_Said]:
     yield _Said("store", False, request.settings.at.get("store") if request.settings.store is False else None)
     if request.stream:
         yield _Said("stream", True, "/stream")
+        if (padded := request.settings.obfuscation) is not None:
+            yield _Said("stream_options", {"include_obfuscation": padded}, request.settings.at.get("obfuscation", ""))
 
 
 def _conversation(turns: tuple[ir.Turn, ...], target: Target) -> Iterator[_Said]:

@@ -13,7 +13,7 @@ ROWS: Final = table("""
 # construct                                          chat, responses, messages, gemini
 field:instructions                                   e-ee
 field:stream                                         e-ee
-field:stream_options.include_obfuscation             a-aa  padding of frames, not of the answer
+field:stream_options.include_obfuscation             e-aa  padding of frames: the streams that the gateway writes have none
 field:max_output_tokens                              e-ee
 field:max_tool_calls                                 a-aa  bounds only built-in tools, which are not offered there
 field:temperature                                    e-ee
