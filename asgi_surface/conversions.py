@@ -5,6 +5,7 @@ Proving that everything can be said is saying it; the product is kept in the dra
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 from msgspec import structs
@@ -66,7 +67,7 @@ class Converting:
             demands=needs.demands,
             dropped=(*(mention.pointer for mention in conversion.dropped), *lost, *cut_there, *lost_around),
             tolerated=lost,
-            emulated=tuple(mention.pointer for mention in lowered.emulated),
+            emulated=_emulated(conversion, {*lost, *(mention.pointer for mention in conversion.dropped)}),
             headers=outbound.headers(codec, inbound, binding),
             limits=binding.limits,
             carrier=binding.carrier,
@@ -106,6 +107,12 @@ class Converting:
         own = self._codec.needs(cut(self._inbound.members, cuts), self._inbound.stream).demands
         said = next((one.pointer for one in own if one.feature == demand.feature), None)
         return _origin(demand.pointer, conversion) if said is None else original(said, cuts)
+
+
+def _emulated(conversion: Conversion, lost: Collection[str]) -> tuple[str, ...]:
+    """The places of what is said another way, once each, without those within what is not said at all."""
+    places = dict.fromkeys(mention.pointer for mention in conversion.emulated)
+    return tuple(place for place in places if not any(around in lost for around in itertools.accumulate(place.split("/"), "{}/{}".format)))
 
 
 def _nodes(request: ir.Request, pointer: str) -> set[str]:

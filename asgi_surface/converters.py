@@ -52,12 +52,16 @@ _UNSEALED: Final = frozenset(
 
 
 class Conversion(Struct, frozen=True):
-    """A request in the target's words, and what became of the constructs that are not said as they were."""
+    """A request in the target's words, and what became of the constructs that are not said as they were.
+
+    `emulated` are those that the source's table says another way, and then those of which only lowering could know it.
+    """
 
     lowered: Lowered
     request: ir.Request
     dropped: tuple[Mention, ...]
     tolerated: tuple[Mention, ...]
+    emulated: tuple[Mention, ...]
 
 
 def convert(source: Codec, lifted: Lifted, codec: Codec, target: Target, tolerate: Collection[str]) -> Conversion:
@@ -68,7 +72,8 @@ def convert(source: Codec, lifted: Lifted, codec: Codec, target: Target, tolerat
     lowered = codec.lower(request, target)
     # Answers repeat what was asked of the upstream.
     request = prune(request, {mention.pointer for mention in lowered.dropped})
-    return Conversion(lowered, request, (*advisory, *lowered.dropped), tolerated)
+    emulated = (mention for mention in mentions if source.rows[mention.construct].verdicts[codec.surface] is Verdict.EMULATED)
+    return Conversion(lowered, request, (*advisory, *lowered.dropped), tolerated, (*emulated, *lowered.emulated))
 
 
 def judge(
