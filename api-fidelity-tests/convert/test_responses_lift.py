@@ -465,7 +465,7 @@ TOOL_MENTIONS = [
     (function(parameters={}, allowed_callers=["direct", "programmatic"]), [""]),
     ({"type": "custom", "name": "c", "format": {"type": "text"}, **TOOL}, ["", ".format.text", *(f".{name}" for name in TOOL)]),
     ({"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "lark", "definition": ""}}, ["", ".format.grammar"]),
-    ({"type": "namespace", "name": "n", "tools": []}, [""]),
+    ({"type": "namespace", "name": "n", "description": "d", "tools": []}, ["", ".description"]),
 ]
 HOSTED = [row for row in ROWS if row.startswith(("tool:", "choice:", "item:")) and "." not in row]
 SAID_ELSEWHERE = {

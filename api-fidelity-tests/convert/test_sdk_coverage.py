@@ -320,7 +320,7 @@ BEYOND = {
         field:parallel_tool_calls.false field:service_tier.auto field:service_tier.default field:store.false field:prompt_cache_options.prewarm
         field:service_tier.flex field:service_tier.priority
         field:text.format.json_schema.description part:input_image.detail.original role:developer.mid role:system.mid
-        item:reasoning.empty item:reasoning.unsealed seal:foreign answer:unknown
+        tool:namespace.description item:reasoning.empty item:reasoning.unsealed seal:foreign answer:unknown
         item:function_call_output.image item:function_call_output.file item:custom_tool_call_output.image item:custom_tool_call_output.file
         field:client_metadata item:agent_message part:input_audio part:text
     """,

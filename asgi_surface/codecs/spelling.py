@@ -17,6 +17,7 @@ from asgi_surface.codecs.base import Alias
 from asgi_surface.ir import Call, Form, Request, Tool
 
 Key = TypeVar("Key", bound=Hashable)
+Node = TypeVar("Node", Tool, Tool | Call)
 _DIGITS: Final = 8
 
 
@@ -52,6 +53,12 @@ def spelt(wanted: Iterable[tuple[Key, str]], rule: Rule) -> dict[Key, str]:
     return fitted
 
 
+def bare(nodes: Iterable[Node], name: str) -> Node | None:
+    """The first with that name, whichever namespace it stands in: but one of no namespace has no other name, so that it is meant before them."""
+    found = [node for node in nodes if node.name == name]
+    return next((node for node in found if isinstance(node, Tool) and node.namespace is None), found[0] if found else None)
+
+
 class Names:
     """What every tool of a request, and of its history, is called upstream, where there are no namespaces."""
 
@@ -70,8 +77,8 @@ class Names:
         return self._said[node.namespace, node.name]
 
     def chosen(self, name: str) -> tuple[Form, str]:
-        """The form and name of a tool that a choice calls by its bare name, whichever namespace it stands in."""
-        node = next((node for node in self.nodes.values() if node.name == name), None)
+        """The form and name of a tool that a choice calls by its bare name. What is not offered any more is looked for last."""
+        node = bare(self.nodes.values(), name)
         return (Form.FUNCTION, name) if node is None else (node.form, self.of(node))
 
     def aliases(self, *, custom: bool) -> Mapping[str, Alias]:

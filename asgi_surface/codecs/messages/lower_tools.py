@@ -14,7 +14,7 @@ from msgspec import Raw
 from asgi_surface import ir
 from asgi_surface.codecs.base import Dialect
 from asgi_surface.codecs.messages.lower_blocks import Block, refused
-from asgi_surface.codecs.spelling import Names
+from asgi_surface.codecs.spelling import Names, bare
 from asgi_surface.codecs.wrapping import wrapper
 
 _EMPTY: Final = Raw(b'{"type":"object","properties":{}}')
@@ -27,10 +27,15 @@ def offered(request: ir.Request) -> tuple[ir.Tool, ...]:
     wanted = request.choice
     if wanted is None:
         return request.tools
-    chosen = tuple(tool for tool in request.tools if wanted.names is None or tool.name in wanted.names)
+    chosen = request.tools if wanted.names is None else _named(request.tools, wanted.names)
     if not chosen and wanted.pick is ir.Pick.REQUIRED:
         raise refused("the tool that must be called is not offered", wanted.at)
     return request.tools if forced(wanted) else chosen
+
+
+def _named(tools: tuple[ir.Tool, ...], names: Iterable[str]) -> tuple[ir.Tool, ...]:
+    meant = {id(bare(tools, name)) for name in names}
+    return tuple(tool for tool in tools if id(tool) in meant)
 
 
 def forced(wanted: ir.Choice) -> bool:

@@ -107,6 +107,7 @@ tool:custom.defer_loading                            a-aa  the tool is offered f
 tool:custom.allowed_callers                          r-rr  no programs that call tools
 tool:custom.async                                    r-rr  every call is waited for
 tool:namespace                                       m-mm  in the names of its tools
+tool:namespace.description                           a-aa  its tools describe themselves
 tool:apply_patch                                     r-rr  a tool of OpenAI's own
 tool:code_interpreter                                r-rr  a tool that the provider runs
 tool:computer                                        r-rr  a tool of OpenAI's own
