@@ -68,12 +68,21 @@ def convert(source: Codec, lifted: Lifted, codec: Codec, target: Target, tolerat
     """The request for a target. `tolerate` names refused constructs that may be dropped. Raises `RequestError` with the client's pointer."""
     mentions = lifted.mentions if target.dialect.signatures else [mention for mention in lifted.mentions if mention.construct not in _UNSEALED]
     advisory, tolerated = judge(mentions, source.rows, codec.surface, tolerate)
-    request = prune(lifted.request, {mention.pointer for mention in (*advisory, *tolerated)})
+    lost = {mention.pointer for mention in (*advisory, *tolerated)}
+    _check_said(lifted.request.turns, lost)
+    request = prune(lifted.request, lost)
     lowered = codec.lower(request, target)
     # Answers repeat what was asked of the upstream.
     request = prune(request, {mention.pointer for mention in lowered.dropped})
     emulated = (mention for mention in mentions if source.rows[mention.construct].verdicts[codec.surface] is Verdict.EMULATED)
     return Conversion(lowered, request, (*advisory, *lowered.dropped), tolerated, (*emulated, *lowered.emulated))
+
+
+def _check_said(turns: Collection[ir.Turn], lost: Collection[str]) -> None:
+    """A user's turn without content would vanish, and no surface takes one; but what it held may be lost by a verdict."""
+    for turn in turns:
+        if turn.role is ir.Role.USER and not turn.parts and not any(place.startswith(f"{turn.at}/") for place in lost):
+            raise RequestError(Code.UNREPRESENTABLE, "a user turn without content cannot be said", pointer=turn.at)
 
 
 def judge(

@@ -321,7 +321,7 @@ def test_the_newer_token_limit_wins_in_either_order() -> None:
     for body in ({"max_tokens": 500, "max_completion_tokens": 8}, {"max_completion_tokens": 8, "max_tokens": 500}):
         settings = lifted(body).request.settings
         assert (settings.max_tokens, settings.at) == (Raw(b"8"), {"max_tokens": "/max_completion_tokens"})
-        assert mentions(body) == {("field:max_completion_tokens", "/max_completion_tokens")}
+        assert mentions(body) == {("field:max_completion_tokens", "/max_completion_tokens"), ("field:max_tokens.overruled", "/max_tokens")}
 
 
 HARMLESS = {

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from asgi_surface import plan
+from asgi_surface.errors import Code, RequestError
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, Surface
 
 HI = {"role": "user", "content": "hi"}
@@ -75,3 +76,73 @@ def test_of_two_tools_of_one_name_only_the_allowed_one_is_offered(gateway, upstr
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}
     ask(gateway(app, MESSAGES), "/v1/responses", {"model": "m", "input": "hi", "tools": [NAMESPACE, TOOL], "tool_choice": choice})
     assert [tool["name"] for tool in app.calls[0].json["tools"]] == ["f"]
+
+
+FUNCTION = {"type": "function", "function": {"name": "f"}}
+OPEN, CLOSED = ({"type": "json_schema", "schema": {"type": "object", "additionalProperties": way}} for way in (True, False))
+DECLARED = {"name": "f", "parameters": {"type": "OBJECT"}, "parametersJsonSchema": {"type": "object"}}
+TWICE = [
+    (CHAT, {"messages": [HI], "tools": [FUNCTION], "tool_choice": "auto", "function_call": "none"}, "/function_call"),
+    (MESSAGES, {"messages": [HI], "max_tokens": 9, "output_format": OPEN, "output_config": {"format": CLOSED}}, "/output_format"),
+    (GEMINI, {"tools": [{"functionDeclarations": [DECLARED]}]}, "/tools/0/functionDeclarations/0/parameters"),
+    (GEMINI, {"generationConfig": {"responseSchema": {}, "responseJsonSchema": {}}}, "/generationConfig/responseSchema"),
+]
+
+
+@pytest.fixture
+def refusal(catalog):
+    """The refusal of a body, for a binding of another surface."""
+
+    def once(surface, upstream, body):
+        path = {"model": "m", "stream": False} if surface == GEMINI else {}
+        told = {"contents": [{"parts": [{"text": "hi"}]}]} if surface == GEMINI else {"model": "m"}
+        with pytest.raises(RequestError) as caught:
+            plan(Surface(surface), json.dumps(told | body).encode(), catalog(upstream), **path)
+        return caught.value
+
+    return once
+
+
+@pytest.mark.parametrize("upstream", [CHAT, RESPONSES, MESSAGES, GEMINI])
+@pytest.mark.parametrize(("surface", "body", "pointer"), TWICE, ids=[row[2] for row in TWICE])
+def test_of_two_members_that_disagree_none_is_lost(refusal, surface, upstream, body, pointer):
+    if surface != upstream:
+        error = refusal(surface, upstream, body)
+        assert (error.code, error.pointer) == (Code.UNREPRESENTABLE, pointer)
+
+
+def test_members_that_say_the_same_are_no_harm(planned):
+    choice = {"tool_choice": {"type": "function", "function": {"name": "f"}}, "function_call": {"name": "f"}}
+    assert planned(CHAT, MESSAGES, messages=[HI], tools=[FUNCTION], **choice).dropped == ()
+    assert planned(MESSAGES, CHAT, messages=[HI], max_tokens=9, output_format=CLOSED, output_config={"format": CLOSED}).dropped == ()
+    assert planned(CHAT, MESSAGES, messages=[HI], max_tokens=9, max_completion_tokens=9).dropped == ()
+
+
+def test_the_older_limit_that_is_overruled_is_named(planned):
+    assert planned(CHAT, MESSAGES, messages=[HI], max_tokens=500, max_completion_tokens=8).dropped == ("/max_tokens",)
+
+
+@pytest.mark.parametrize("upstream", [CHAT, RESPONSES])
+def test_a_tier_that_google_does_not_have_is_not_passed_on(refusal, upstream):
+    assert refusal(GEMINI, upstream, {"serviceTier": "SERVICE_TIER_PRIORITY"}).pointer == "/serviceTier"
+
+
+@pytest.mark.parametrize("upstream", [CHAT, RESPONSES, MESSAGES, GEMINI])
+@pytest.mark.parametrize(
+    ("surface", "body", "pointer"),
+    [
+        (RESPONSES, {"input": [HI, {"role": "user", "content": []}]}, "/input/1"),
+        (MESSAGES, {"max_tokens": 9, "messages": [HI, {"role": "user", "content": []}]}, "/messages/1"),
+        (GEMINI, {"contents": [{"parts": [{"text": "hi"}]}, {"role": "user", "parts": []}]}, "/contents/1"),
+    ],
+    ids=[RESPONSES, MESSAGES, GEMINI],
+)
+def test_a_user_turn_without_content_does_not_vanish(refusal, surface, upstream, body, pointer):
+    if surface != upstream:
+        assert refusal(surface, upstream, body).pointer == pointer
+
+
+def test_a_user_turn_that_holds_only_what_is_tolerated_goes_with_it(catalog):
+    body = {"contents": [{"parts": [{"text": "hi"}]}, {"parts": [{"executableCode": {"code": "1"}}]}]}
+    found = plan(Surface(GEMINI), json.dumps(body).encode(), catalog(CHAT, binding='tolerate = ["part:executableCode"]'), model="m", stream=False)
+    assert found.dropped == ("/contents/1/parts/0",)

@@ -309,6 +309,7 @@ BEYOND = {
     CHAT: """
         field:parallel_tool_calls.false field:service_tier.auto field:service_tier.default field:store.false field:verbosity.medium
         field:service_tier.flex field:service_tier.priority
+        field:max_tokens.overruled
         field:response_format.json_schema.description field:response_format.json_schema.name field:response_format.json_schema.strict
         part:image_url.base64 role:developer.mid role:system.mid role:tool.name role:assistant.annotations seal:foreign seal:none seal:thought
         part:cache_control tool:cache_control part:reasoning part:reasoning_content part:reasoning_details

@@ -48,6 +48,11 @@ def malformed(at: str) -> RequestError:
     return RequestError(Code.MALFORMED_BODY, "the value has a shape that the surface does not know", pointer=at)
 
 
+def twice(at: str, other: str) -> RequestError:
+    """The refusal of what another member says otherwise: one of the two would be lost."""
+    return RequestError(Code.UNREPRESENTABLE, f"`{other}` says it too, and otherwise", pointer=at)
+
+
 def as_object(raw: Raw, at: str) -> Raw:
     """A value that is kept as it is, and must be an object."""
     if bytes(memoryview(raw)[:1]) != b"{":

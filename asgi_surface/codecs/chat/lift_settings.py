@@ -113,6 +113,8 @@ def settings(given: Members, notes: list[Mention]) -> Settings:
     for name, row in _SCALARS.items():
         if name in given:
             _scalar(name, row, given[name], said, places)
+    if "max_tokens" in given and bytes(given["max_tokens"]) != bytes(given.get("max_completion_tokens", given["max_tokens"])):
+        notes.append(Mention("field:max_tokens.overruled", "/max_tokens"))
     notes.extend(Mention(f"field:{at[1:]}{_SCALARS[at[1:]].suffix(said[setting])}", at) for setting, at in places.items())
     for name, raw in given.items():
         if name in _ALONE:

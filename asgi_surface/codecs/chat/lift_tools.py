@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from asgi_surface.codecs.chat.wire import CustomFormat, CustomTool, FunctionTool, Named, ToolChoice, ToolDefinition, ToolReference, there
-from asgi_surface.codecs.strict import decode
+from asgi_surface.codecs.strict import decode, twice
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Choice, Form, Pick, Tool
 from asgi_surface.members import Members
@@ -74,15 +74,24 @@ def _grammar(raw: Raw, at: str, notes: list[Mention]) -> Raw | None:
 
 
 def choice(given: Members, notes: list[Mention]) -> Choice | None:
-    """Which tools may be called; None when the client leaves it open. Today's form wins over `function_call`."""
-    if (raw := given.get("tool_choice")) is not None:
-        return _choice(decode(_CHOICE, raw, "/tool_choice"), "/tool_choice", notes)
-    if (raw := given.get("function_call")) is not None:
-        at = "/function_call"
-        said = decode(_FUNCTION_CALL, raw, at)
-        notes.append(Mention("field:function_call", at))
-        return Choice(Pick(said), at=at) if isinstance(said, str) else Choice(Pick.REQUIRED, (said.name,), at)
-    return None
+    """Which tools may be called; None when the client leaves it open. `function_call` may only repeat what today's form says."""
+    older = _older_choice(given, notes)
+    if (raw := given.get("tool_choice")) is None:
+        return older
+    at = "/tool_choice"
+    chosen = _choice(decode(_CHOICE, raw, at), at, notes)
+    if older is not None and (older.pick, older.names) != (chosen.pick, chosen.names):
+        raise twice(older.at, at)
+    return chosen
+
+
+def _older_choice(given: Members, notes: list[Mention]) -> Choice | None:
+    if (raw := given.get("function_call")) is None:
+        return None
+    at = "/function_call"
+    said = decode(_FUNCTION_CALL, raw, at)
+    notes.append(Mention("field:function_call", at))
+    return Choice(Pick(said), at=at) if isinstance(said, str) else Choice(Pick.REQUIRED, (said.name,), at)
 
 
 def _choice(said: str | ToolChoice, at: str, notes: list[Mention]) -> Choice:

@@ -23,6 +23,7 @@ field:functions                           -mmm  said as tools
 field:function_call                       -mmm  said as a tool choice
 field:max_completion_tokens               -eee
 field:max_tokens                          -eee
+field:max_tokens.overruled                -aaa  max_completion_tokens says it otherwise
 field:temperature                         -eee
 field:top_p                               -eee
 field:seed                                -rre  the surface has no seed

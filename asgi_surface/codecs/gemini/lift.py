@@ -15,6 +15,7 @@ from asgi_surface.codecs.base import Lifted
 from asgi_surface.codecs.gemini import lift_contents, lift_tools
 from asgi_surface.codecs.gemini.schemas import openapi
 from asgi_surface.codecs.gemini.values import Uses, Value, placed
+from asgi_surface.codecs.strict import twice, unknown
 from asgi_surface.members import Members
 
 _ALONE: Final = frozenset({"cachedContent", "continuationToken", "model", "modelArmorConfig", "generationOutputConfig", "labels"})
@@ -22,6 +23,8 @@ _TOP: Final = _ALONE | {"contents", "systemInstruction", "tools", "toolConfig", 
 _NO_FILTER: Final = frozenset({"OFF", "BLOCK_NONE", "HARM_BLOCK_THRESHOLD_UNSPECIFIED"})
 _TIERS: Final = {"standard": "default"}
 """Words of service tiers that OpenAI's surfaces have others for."""
+_NO_TIER: Final = frozenset({"", "unspecified"})
+_KNOWN_TIERS: Final = _NO_TIER | {"standard", "flex", "priority"}
 
 
 def lift(members: Members, stream: bool) -> Lifted:
@@ -77,7 +80,9 @@ class _Config:
 
     def _tier(self, value: Value) -> None:
         tier = value.text().lower()
-        if tier not in {"", "unspecified"}:
+        if tier not in _KNOWN_TIERS:
+            raise unknown(value.at)
+        if tier not in _NO_TIER:
             self._set("field:serviceTier.standard" if tier in _TIERS else "field:serviceTier", "service_tier", _TIERS.get(tier, tier), value)
 
     def _store(self, value: Value) -> None:
@@ -173,7 +178,10 @@ _BUDGETS: Final[dict[int, tuple[str, dict[str, Any]]]] = {0: (".off", {"off": Tr
 
 def _format(fields: Mapping[str, Value], uses: Uses) -> ir.Format | None:
     mime = fields.get("responseMimeType")
-    schema = next((fields[name] for name in _SCHEMAS if name in fields), None)
+    schemas = [fields[name] for name in _SCHEMAS if name in fields]
+    if len(schemas) > 1:  # the API takes one of them
+        raise twice(schemas[1].at, schemas[0].at)
+    schema = next(iter(schemas), None)
     if mime is not None and mime.text() == "text/x.enum":
         uses.note(_PREFIX + "responseMimeType.enum", mime.at)
         return None

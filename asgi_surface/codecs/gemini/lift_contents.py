@@ -49,7 +49,7 @@ def conversation(top: Mapping[str, Value], uses: Uses) -> tuple[ir.Turn, ...]:
         for content in top["contents"].items():
             reader.read(content)
         reader.end()
-    return tuple(turn for turn in reader.turns if turn.parts)
+    return tuple(turn for turn in reader.turns if turn.parts or turn.role is ir.Role.USER)
 
 
 class _Waiting(Struct, frozen=True):

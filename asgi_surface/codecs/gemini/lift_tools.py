@@ -8,6 +8,7 @@ from typing import Final
 from asgi_surface import ir
 from asgi_surface.codecs.gemini.schemas import openapi
 from asgi_surface.codecs.gemini.values import Uses, Value
+from asgi_surface.codecs.strict import twice
 
 _HOSTED: Final = frozenset(
     {
@@ -67,6 +68,8 @@ def _declared(value: Value, uses: Uses) -> ir.Tool:
     if "name" not in fields:
         value.malformed()
     exact, own = fields.get("parametersJsonSchema"), fields.get("parameters")
+    if exact is not None and own is not None:  # the API takes one of them
+        raise twice(own.at, exact.at)
     schema = None if own is None else openapi(own)
     description = fields["description"].text() if "description" in fields else None
     return ir.Tool(fields["name"].text(), description, schema if exact is None else exact.raw, at=value.at)

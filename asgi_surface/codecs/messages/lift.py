@@ -180,10 +180,15 @@ def _format(said: Members, output: wire.OutputConfig, notes: Notes) -> ir.Format
     """The schema of the answer, in the member of today or in the beta's first spelling of it."""
     if output.task_budget is not None:
         notes("field:output_config.task_budget", "/output_config/task_budget")
-    if output.format is not None:
-        notes("field:output_config.format", "/output_config/format")
-        return _schema(output.format, "/output_config/format")
-    return _schema(strict.decode(_FORMAT, said["output_format"], "/output_format"), "/output_format") if "output_format" in said else None
+    older = _schema(strict.decode(_FORMAT, said["output_format"], "/output_format"), "/output_format") if "output_format" in said else None
+    if output.format is None:
+        return older
+    at = "/output_config/format"
+    notes("field:output_config.format", at)
+    wanted = _schema(output.format, at)
+    if older is not None and older.schema != wanted.schema:
+        raise strict.twice(older.at, at)
+    return wanted
 
 
 def _schema(output: wire.OutputFormat, at: str) -> ir.Format:
