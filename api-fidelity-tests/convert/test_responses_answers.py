@@ -170,9 +170,9 @@ MARKS = [
 
 
 @pytest.mark.parametrize(("marks", "names"), MARKS)
-@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
-def test_marks_of_a_call_are_named(kind, marks, names):
-    found = read(answer({"type": kind, "call_id": "c", "name": "n", "arguments": "{}", "input": "{}"} | marks))
+@pytest.mark.parametrize(("kind", "said"), [("function_call", "arguments"), ("custom_tool_call", "input")])
+def test_marks_of_a_call_are_named(kind, said, marks, names):
+    found = read(answer({"type": kind, "call_id": "c", "name": "n", said: "{}"} | marks))
     assert found.unread == tuple(f"answer:{kind}.{name}" for name in names)
 
 

@@ -313,7 +313,7 @@ BEYOND = {
         field:response_format.json_schema.description field:response_format.json_schema.name field:response_format.json_schema.strict
         part:image_url.base64 role:developer.mid role:system.mid role:tool.name role:assistant.annotations seal:foreign seal:none seal:thought
         part:cache_control tool:cache_control part:reasoning part:reasoning_content part:reasoning_details
-        answer:part answer:reasoning answer:reasoning_content answer:reasoning_details
+        answer:unknown answer:part answer:reasoning answer:reasoning_content answer:reasoning_details
         answer:reasoning_details.data answer:reasoning_details.signature answer:content_filter_results answer:prompt_filter_results
         answer:annotations.other answer:logprobs.other answer:logprobs.refusal
     """,
@@ -336,6 +336,7 @@ BEYOND = {
         field:temperature field:top_k field:top_p field:output_format field:betas field:user_profile_id field:workspace_id
     """,
     GEMINI: """
+        answer:unknown
         field:generationConfig.responseMimeType.enum field:generationConfig.thinkingConfig.thinkingBudget.adaptive
         field:generationConfig.thinkingConfig.thinkingBudget.off field:generationConfig.thinkingConfig.thinkingLevel.minimal
         field:safetySettings.off field:serviceTier.standard field:store.false

@@ -12,8 +12,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asgi_surface.codecs import openai_wire, reading
+from asgi_surface.codecs.chat.known import KNOWN
 from asgi_surface.codecs.chat.stream import STOPS
 from asgi_surface.codecs.chat.thoughts import parts as reasoned
+from asgi_surface.codecs.strangers import strangers
 from asgi_surface.ir import Alternative, Call, Citation, Form, Part, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.soundness import ENDED
 from asgi_surface.surfaces import GEMINI
@@ -73,13 +75,14 @@ class _Answer(Struct):
     service_tier: Any = None
     system_fingerprint: Any = None
     moderation: Any = None
+    metadata: Any = None
     prompt_filter_results: Any = None
 
 
 _ANSWER: Final = msgspec.json.Decoder(_Answer)
 _STRING: Final = msgspec.json.Decoder(str)
 # Members of the answer and of its message that have no place in the IR.
-_UNREAD_ANSWER: Final = ("system_fingerprint", "moderation", "prompt_filter_results")
+_UNREAD_ANSWER: Final = ("system_fingerprint", "moderation", "prompt_filter_results", "metadata")
 _UNREAD_USAGE: Final = {
     "prompt_tokens_details": ("image_tokens", "text_tokens"),
     "completion_tokens_details": ("accepted_prediction_tokens", "rejected_prediction_tokens", "text_tokens"),
@@ -89,7 +92,7 @@ _UNREAD_USAGE: Final = {
 def read(body: bytes) -> Response:
     """The answer in no surface's words, its choices by their index. Raises `ValueError` when text, calls or a finish cannot be read."""
     answer = reading.decode(_ANSWER, body)
-    unread = dict.fromkeys((*_unread(answer), *_uncounted(answer.usage)))
+    unread = dict.fromkeys((*_unread(answer), *_uncounted(answer.usage), *strangers(body, KNOWN)))
     answers = [_choice(choice, unread) for choice in _ordered(answer.choices or [])]
     if not answers:
         raise ValueError("no choice")
@@ -110,7 +113,7 @@ def read(body: bytes) -> Response:
 
 def _unread(said: object) -> Iterator[str]:
     """Members of an answer, or of a chunk, that say something and have no place in the IR."""
-    return (f"answer:{name}" for name in _UNREAD_ANSWER if getattr(said, name))
+    return (f"answer:{name}" for name in _UNREAD_ANSWER if getattr(said, name, None))
 
 
 def _uncounted(usage: object) -> Iterator[str]:

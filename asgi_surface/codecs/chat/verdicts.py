@@ -188,6 +188,7 @@ answer:reasoning_details                  -mmm  its text
 answer:reasoning_details.data             -mmm  in an envelope, for who minted it
 answer:reasoning_details.signature        -mmm  in an envelope, for who minted it
 answer:part                               -aaa  a part of a newer kind
+answer:unknown                            -aaa  newer than this table
 stop:stop                                 -eee
 stop:length                               -eee
 stop:tool_calls                           -eee

@@ -16,11 +16,13 @@ from msgspec import Raw, Struct, structs
 from asgi_surface import ir
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.gemini.grounding import sources
+from asgi_surface.codecs.gemini.known import KNOWN
 from asgi_surface.codecs.gemini.logprobs import tokens
 from asgi_surface.codecs.gemini.stream import STOPS
 from asgi_surface.codecs.gemini.texts import Texts
 from asgi_surface.codecs.gemini.usage import Counted
 from asgi_surface.codecs.gemini.verdicts import ROWS
+from asgi_surface.codecs.strangers import strangers
 from asgi_surface.surfaces import GEMINI
 
 Said = ir.Text | ir.Reasoning | ir.Call
@@ -133,10 +135,10 @@ def read(body: bytes) -> ir.Response:
     if not candidates:
         if not answer.blocked():
             raise ValueError("an answer without candidates")
-        return structs.replace(response, stop=ir.Stop.REFUSAL, unread=tuple(answer.unread()))
+        return structs.replace(response, stop=ir.Stop.REFUSAL, unread=(*answer.unread(), *strangers(body, KNOWN)))
     answers, names = zip(*map(_candidate, candidates), strict=True)
     first, *more = answers
-    unread = dict.fromkeys(itertools.chain(*names, answer.unread()))
+    unread = dict.fromkeys(itertools.chain(*names, answer.unread(), strangers(body, KNOWN)))
     return structs.replace(response, parts=first.parts, stop=first.stop, logprobs=first.logprobs, more=tuple(more), unread=tuple(unread))
 
 

@@ -159,6 +159,7 @@ ROWS: Final = table(
     answer:thoughtSignature                                       mmm-  in the client's own opaque slot
     answer:functionCall                                           eee-
     answer:part                                                   aaa-  newer than this codec
+    answer:unknown                                                aaa-  newer than this codec
     answer:inlineData                                             aaa-  media is no answer text
     answer:fileData                                               aaa-  media is no answer text
     answer:functionResponse                                       aaa-  Google ran it

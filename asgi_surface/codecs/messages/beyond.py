@@ -10,9 +10,8 @@ from typing import Final
 
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.messages.answer_verdicts import ANSWER_ROWS
+from asgi_surface.codecs.strangers import UNKNOWN
 
-UNKNOWN: Final = "answer:unknown"
-"""A type newer than the table. An upstream's own word is never repeated in a header."""
 TIERS: Final = {"standard": "default", "priority": "priority"}
 """Service tiers, for which the IR has OpenAI's words."""
 

@@ -18,6 +18,7 @@ from asgi_surface.codecs.messages import beyond
 from asgi_surface.codecs.messages.answer import STOPS, Spent
 from asgi_surface.codecs.messages.decode_blocks import BLOCKS, Beginning, Block, Delta
 from asgi_surface.codecs.messages.read import refusal, tier
+from asgi_surface.codecs.strangers import UNKNOWN
 from asgi_surface.errors import ErrorFacts
 from asgi_surface.events import Closed, End, Event, Fault, Finish, Grew, Opened, Start, UsageSeen
 from asgi_surface.framing import Frame
@@ -99,7 +100,7 @@ class MessagesDecoder:
 
     def unknown(self, _event: _Event) -> Iterator[Event]:
         """A kind of event, or of delta, that is newer than the table."""
-        self._name([beyond.UNKNOWN])
+        self._name([UNKNOWN])
         return iter(())
 
     def _name(self, constructs: Iterable[str]) -> None:

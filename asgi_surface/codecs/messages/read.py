@@ -5,6 +5,7 @@ Strict where a client acts on it (text, calls, the finish), tolerant everywhere 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
@@ -13,6 +14,8 @@ from msgspec.json import Decoder
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.messages import beyond
 from asgi_surface.codecs.messages.answer import STOPS, Spent
+from asgi_surface.codecs.messages.known import KNOWN
+from asgi_surface.codecs.strangers import strangers
 from asgi_surface.ir import Call, Citation, Part, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text, Usage
 from asgi_surface.surfaces import MESSAGES
 
@@ -114,6 +117,12 @@ class _Reader:
 _BLOCKS: Final = {"text": _Reader.text, "thinking": _Reader.thinking, "redacted_thinking": _Reader.redacted, "tool_use": _Reader.tool_use}
 
 
+def _beyond(answer: _Message) -> Iterator[str]:
+    yield from beyond.details(answer.stop_details)
+    yield from beyond.usage(answer.usage)
+    yield from beyond.members(answer)
+
+
 def read(body: bytes) -> Response:
     """The answer. Raises `ValueError` when its text, calls or finish cannot be read."""
     answer = reading.decode(_MESSAGE, body)
@@ -134,7 +143,7 @@ def read(body: bytes) -> Response:
         stop_sequence=reading.string(answer.stop_sequence),
         usage=None if usage == Usage() else usage,
         service_tier=tier(answer.usage),
-        unread=(*reader.unread, *beyond.details(answer.stop_details), *beyond.usage(answer.usage), *beyond.members(answer)),
+        unread=(*reader.unread, *_beyond(answer), *strangers(body, KNOWN)),
     )
 
 

@@ -12,8 +12,9 @@ from asgi_surface.codecs import reading
 from asgi_surface.codecs.base import Signal
 from asgi_surface.codecs.responses.answer import ANSWER, failed, terminal
 from asgi_surface.codecs.responses.decode_items import Ledger, Place, Voice
-from asgi_surface.codecs.responses.read import UNKNOWN, read
+from asgi_surface.codecs.responses.read import read
 from asgi_surface.codecs.responses.stream import ResponsesWatch
+from asgi_surface.codecs.strangers import UNKNOWN
 from asgi_surface.events import End, Event, Fault, Finish, Start, UsageSeen
 from asgi_surface.framing import Frame
 from asgi_surface.ir import Reasoning, Refusal, Response, Stop, Text

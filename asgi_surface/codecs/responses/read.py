@@ -15,6 +15,8 @@ from msgspec.json import Decoder
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.responses.answer import RUNNING, Answer, finished
 from asgi_surface.codecs.responses.answer_verdicts import ANSWER_ROWS
+from asgi_surface.codecs.responses.known import KNOWN
+from asgi_surface.codecs.strangers import UNKNOWN, strangers
 from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, SealKind, Stop, Text
 from asgi_surface.lifecycle import Kind
 from asgi_surface.soundness import ENDED
@@ -99,9 +101,6 @@ _NO_ANSWER: Final = RUNNING | {"failed"}
 _UNSAID: Final = ("conversation", "input_transformations", "moderation", "prompt_cache_diagnostics", "tool_usage")
 _WRITES: Final = "usage:input_tokens_details.cache_write_tokens_details"
 _DEEP: Final = 8
-
-UNKNOWN: Final = "answer:unknown"
-"""A type newer than the table. An upstream's own word is never repeated in a header."""
 
 
 class _Reader:
@@ -209,7 +208,7 @@ def read(body: bytes) -> Response:
         usage=facts[Kind.USAGE].usage if Kind.USAGE in facts else None,
         logprobs=Raw(b"[" + b",".join(map(bytes, reader.logprobs)) + b"]") if reader.logprobs else None,
         service_tier=reading.string(answer.service_tier),
-        unread=(*reader.unread, *_unsaid(answer)),
+        unread=(*reader.unread, *_unsaid(answer), *strangers(body, KNOWN)),
     )
 
 
