@@ -98,6 +98,9 @@ _UNSAYABLE: Final = re.compile(
     | \bBearer\s+[^\s"'\\,;]+
     | \b(?:sk-|gsk_|xai-|hf_|pplx-|ya29\.|AIza)[\w*.-]{6,}
     | \borg-[A-Za-z0-9]{8,} | \bproj_[A-Za-z0-9]{8,}
+    | \borganization(?:'s)?\ \([0-9a-f-]{36}\)  # Anthropic
+    | \bproject(?:s/|_number:)[\w.:-]+  # Google
+    | /subscriptions/[^\s"'<>\\]+ | \barn:aws[\w-]*:[^\s"'<>\\]+  # Azure, Bedrock
     | (?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+
     | (?<![\w.-])\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\](?::\d{1,5})?
     | (?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?![\w.])

@@ -119,12 +119,18 @@ UNSAYABLE = [
     "Bearer abc.def",
     "org-abcdefgh1234",
     "proj_abcdefgh1234",
+    "organization (12345678-90ab-cdef-1234-567890abcdef)",
+    "project_number:123456789012",
+    "projects/my-project-1",
+    "/subscriptions/12345678-90ab-cdef-1234-567890abcdef/resourceGroups/x",
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/x",
     "ops.team+alerts@example.com",
 ]
 SAYABLE = [
     "messages[2].content: at line 1 column 216",
     "max 8192 tokens, got 1250025:",
     "This model's maximum context length is 8192 tokens.",
+    "your organization (the whole) has several projects",
     "models/gemini-x is not found for API version v1beta",
     "ask-me task-force organisation-wide 2026-11-30T20:00:00Z qwen3:8b 1.2.3",
 ]
