@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from asgi_surface.codecs.base import Sight, Signal, Watch
@@ -36,6 +37,11 @@ def _seen(watch: Watch, frame: Frame) -> Sight:
     return watch.see(frame)
 
 
+def _line(framing: Framing, data: bytes) -> bytes:
+    """Events hold their JSON on one line: some SDKs read no more of it."""
+    return msgspec.json.format(data, indent=-1) if framing is Framing.SSE and b"\n" in data else data
+
+
 class Passage:
     """One native stream: bytes in, the same bytes out in whole frames, and exactly one end.
 
@@ -43,14 +49,16 @@ class Passage:
     a stream that breaks off (`fail`, a bound, bad data, the end of the body before the answer's) gets one error frame of ours.
 
     `event_bytes` bounds one frame, `output_chars` the characters of the whole answer. `eof_ends` says that the end of a whole body is a terminal of
-    the surface. `scrub` takes secrets out of the data of an upstream's error frame; a frame it changes is written anew.
+    the surface. `scrub` takes secrets out of the data of an upstream's error frame; a frame it changes is written anew. `upstream` is how the
+    upstream frames its stream; where that is not the client's `framing`, every frame with data is written anew around the same JSON.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one argument a seam
         self,
         watch: Watch,
         framing: Framing,
         *,
+        upstream: Framing | None = None,
         event_bytes: int,
         output_chars: int,
         eof_ends: bool,
@@ -60,7 +68,8 @@ class Passage:
     ) -> None:
         self._watch = watch
         self._framing = framing
-        self._splitter = splitter(framing, event_bytes)
+        self._splitter = splitter(upstream or framing, event_bytes)
+        self._reframed = upstream not in (None, framing)
         self._gauge = gauge
         self._chars_left = output_chars
         self._end_of_body = Kind.EOF if eof_ends else Kind.FAULT
@@ -120,6 +129,8 @@ class Passage:
         action = self._life.step(Kind.FAULT if self._splitter.half else self._end_of_body)
         if action is Action.FAIL:
             return last + self._break_off(_error(Code.UPSTREAM_TRUNCATED))
+        if self._reframed:
+            return last + (closing(self._framing, opened=self.frames > 0) if action is Action.CLOSE else b"")
         return last + (rest.raw if action is Action.CLOSE and rest and not rest.data else b"")
 
     def fail(self, error: GatewayError) -> bytes:
@@ -147,8 +158,9 @@ class Passage:
         if broken:
             return self.fail(_error(broken))
         if not frame.data:
-            self.frames += not self.closed
-            return b"" if self.closed else frame.raw
+            passes = not (self.closed or self._reframed)
+            self.frames += passes
+            return frame.raw if passes else b""
         # A frame that may be over the bound is shown to a copy: our error goes on from what the client has got.
         watch = copy(self._watch) if len(frame.data) > self._chars_left else self._watch
         try:
@@ -165,7 +177,7 @@ class Passage:
             self._note(signal, opening=action is Action.OPEN)
         if action is Action.DROP:
             return b""
-        raw = self._shown(frame, sight) if sight.signals or sight.event != frame.event else frame.raw
+        raw = self._shown(frame, sight) if self._reframed or sight.signals or sight.event != frame.event else frame.raw
         self.frames += 1
         return raw
 
@@ -194,8 +206,8 @@ class Passage:
         """The frame as it goes out, with what closes the body when it is the last."""
         raw, event = frame.raw, frame.event or sight.event
         clean = self._scrub(frame.data) if any(signal.kind is Kind.FAULT for signal in sight.signals) else frame.data
-        if clean != frame.data:
-            raw = write(self._framing, event, clean, first=not self.frames)
+        if self._reframed or clean != frame.data:
+            raw = write(self._framing, event, _line(self._framing, clean), first=not self.frames)
         elif event != frame.event:
             raw = named(raw, event)
         return raw + closing(self._framing, opened=True) if self.closed else raw

@@ -172,6 +172,8 @@ class Translation:
             events = list(read())
         except ValueError:
             return self.fail(failure(Code.UPSTREAM_BAD_RESPONSE))
+        except GatewayError as error:
+            return self.fail(error)
         self.beats += bool(events)
         return b"".join(map(self._event, events))
 

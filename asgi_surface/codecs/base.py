@@ -264,6 +264,26 @@ class Encoder(Protocol):
         ...
 
 
+class Folder(Protocol):
+    """Puts one stream of the surface together as the document that the surface would have given: everything stays, also what no table knows.
+
+    It judges nothing: whether the answer is one is told by the decoder and the lifecycle's table, which follow the same frames.
+    """
+
+    @property
+    def unsaid(self) -> Collection[str]:
+        """What a document cannot say though a stream can, in words of `losses.LEFT`; known once the document is made."""
+        ...
+
+    def feed(self, frame: Frame) -> int:
+        """Takes one frame that is no error. Gives the bytes that it keeps of it. Raises `ValueError` when it cannot be read."""
+        ...
+
+    def document(self, written: bytes) -> bytes:
+        """The document. `written` is the answer as `write` says it: what the upstream left out that clients demand is taken from there."""
+        ...
+
+
 class Face(Struct, frozen=True, kw_only=True):
     """What clients of a surface can be told whatever they ask for: errors, and the list of models. Both are whole JSON bodies."""
 
@@ -290,6 +310,9 @@ class Codec(Face, frozen=True, kw_only=True):
     `RequestError` with the client's pointer; `read(body)` raises `ValueError` when text, calls or finish cannot be read; `write` gives a JSON body,
     and `unsaid(response, context)` names what it has to leave out, in words of `losses.LEFT`;
     `decoder` and `encoder` make one for a stream.
+
+    Between the surface's own two transports nothing is converted: `folder` makes a document of a stream, and `unfold(body, written, context)` a
+    stream of a document, with its terminal; `written` is the same answer as `write` says it, as in `Folder.document`.
     """
 
     policy: ShippedPolicy
@@ -318,3 +341,5 @@ class Codec(Face, frozen=True, kw_only=True):
     read: Callable[[bytes], Response]
     write: Callable[[Response, Context], bytes]
     unsaid: Callable[[Response, Context], Collection[str]]
+    folder: Callable[[], Folder]
+    unfold: Callable[[bytes, bytes, Context], Frames]

@@ -8,12 +8,14 @@ from asgi_surface.codecs.chat.decode import decoder
 from asgi_surface.codecs.chat.encode import encoder
 from asgi_surface.codecs.chat.errors import error, error_facts
 from asgi_surface.codecs.chat.fields import POLICY, REQUIRED
+from asgi_surface.codecs.chat.fold import folder
 from asgi_surface.codecs.chat.lift import lift
 from asgi_surface.codecs.chat.lower import lower
 from asgi_surface.codecs.chat.models import model, models
 from asgi_surface.codecs.chat.read import read
 from asgi_surface.codecs.chat.request import needs, tool_types
 from asgi_surface.codecs.chat.stream import watch
+from asgi_surface.codecs.chat.unfold import unfold
 from asgi_surface.codecs.chat.verdicts import ROWS
 from asgi_surface.codecs.chat.write import unsaid, write
 from asgi_surface.surfaces import CHAT
@@ -43,4 +45,6 @@ CODEC = Codec(
     unsaid=unsaid,
     decoder=decoder,
     encoder=encoder,
+    folder=folder,
+    unfold=unfold,
 )

@@ -35,8 +35,8 @@ class Piece(Struct, frozen=True):
         return self.position if self.index is None else self.index
 
 
-class _Assembled:
-    """One call as far as it is known. `part` is its index among the answer's parts, None until its name has come."""
+class Assembled:
+    """One call as far as it is known, identified by itself. `part` is its index among the answer's parts, None until its name has come."""
 
     def __init__(self, number: int, slot: Any) -> None:
         self.slot = slot
@@ -121,14 +121,17 @@ class Calls:
         self._parts = parts
         self._choice = choice
         self._count = itertools.count()
-        self._open: dict[_Assembled, None] = {}
-        self._grown: dict[_Assembled, None] = {}
-        self._latest: dict[Any, _Assembled] = {}
-        self._known: dict[tuple[str, Any], _Assembled] = {}
+        self._open: dict[Assembled, None] = {}
+        self._grown: dict[Assembled, None] = {}
+        self._latest: dict[Any, Assembled] = {}
+        self._known: dict[tuple[str, Any], Assembled] = {}
 
     def feed(self, piece: Piece) -> Iterator[PartEvent]:
         """The events of one piece: none until the call's name is known. A call that opens closes those before it that are whole."""
-        call = self._find(piece)
+        return self.take(self.find(piece), piece)
+
+    def take(self, call: Assembled, piece: Piece) -> Iterator[PartEvent]:
+        """The same, where it is known whose piece it is."""
         if not call.learn(piece):
             return
         if piece.id and call.id == piece.id:
@@ -144,14 +147,14 @@ class Calls:
             yield from call.grow(piece.text)
         self._grown[call] = None
 
-    def _find(self, piece: Piece) -> _Assembled:
+    def find(self, piece: Piece) -> Assembled:
         """Whose piece it is: by index and id, by id alone where there is no index, else by slot."""
         known = self._known.get((piece.id, piece.index)) if piece.id else None
         if known is not None:
             return known
         latest = self._latest.get(piece.slot)
         if latest is None or not latest.goes_on(piece):
-            latest = self._latest[piece.slot] = _Assembled(next(self._count), piece.slot)
+            latest = self._latest[piece.slot] = Assembled(next(self._count), piece.slot)
             self._open[latest] = None
         return latest
 
@@ -169,7 +172,7 @@ class Calls:
                 raise ValueError("a call without a name")
             yield from self._close(call, cut=cut)
 
-    def _close(self, call: _Assembled, *, cut: bool) -> Iterator[PartEvent]:
+    def _close(self, call: Assembled, *, cut: bool) -> Iterator[PartEvent]:
         yield from call.close(cut=cut)
         if call.closed:
             self._open.pop(call, None)

@@ -8,6 +8,7 @@ from asgi_surface.codecs.gemini.decode import decoder
 from asgi_surface.codecs.gemini.encode import encoder
 from asgi_surface.codecs.gemini.errors import error, error_facts
 from asgi_surface.codecs.gemini.fields import COUNT_FIELDS, POLICY, REQUIRED
+from asgi_surface.codecs.gemini.fold import folder, unfold
 from asgi_surface.codecs.gemini.lift import lift
 from asgi_surface.codecs.gemini.lower import lower
 from asgi_surface.codecs.gemini.models import model, models
@@ -46,4 +47,6 @@ CODEC = Codec(
     decoder=decoder,
     encoder=encoder,
     unsaid=unsaid,
+    folder=folder,
+    unfold=unfold,
 )

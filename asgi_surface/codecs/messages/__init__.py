@@ -9,12 +9,14 @@ from asgi_surface.codecs.messages.decode import decoder
 from asgi_surface.codecs.messages.encode import encoder
 from asgi_surface.codecs.messages.errors import error, error_facts
 from asgi_surface.codecs.messages.fields import COUNT_FIELDS, POLICY, REQUIRED
+from asgi_surface.codecs.messages.fold import folder
 from asgi_surface.codecs.messages.lift import lift
 from asgi_surface.codecs.messages.lower import lower
 from asgi_surface.codecs.messages.models import model, models
 from asgi_surface.codecs.messages.read import read
 from asgi_surface.codecs.messages.request import needs, precheck, tool_types
 from asgi_surface.codecs.messages.stream import watch
+from asgi_surface.codecs.messages.unfold import unfold
 from asgi_surface.codecs.messages.verdicts import ROWS
 from asgi_surface.codecs.messages.write import unsaid, write
 from asgi_surface.surfaces import MESSAGES
@@ -46,4 +48,6 @@ CODEC = Codec(
     unsaid=unsaid,
     decoder=decoder,
     encoder=encoder,
+    folder=folder,
+    unfold=unfold,
 )

@@ -9,12 +9,14 @@ from asgi_surface.codecs.responses.decode import decoder
 from asgi_surface.codecs.responses.encode import encoder
 from asgi_surface.codecs.responses.errors import error, error_facts
 from asgi_surface.codecs.responses.fields import POLICY, REQUIRED
+from asgi_surface.codecs.responses.fold import folder
 from asgi_surface.codecs.responses.lift import lift
 from asgi_surface.codecs.responses.lower import lower
 from asgi_surface.codecs.responses.models import model, models
 from asgi_surface.codecs.responses.read import read
 from asgi_surface.codecs.responses.request import needs, tool_types
 from asgi_surface.codecs.responses.stream import watch
+from asgi_surface.codecs.responses.unfold import unfold
 from asgi_surface.codecs.responses.verdicts import ROWS
 from asgi_surface.codecs.responses.write import unsaid, write
 from asgi_surface.surfaces import RESPONSES
@@ -42,4 +44,6 @@ CODEC = Codec(
     decoder=decoder,
     encoder=encoder,
     unsaid=unsaid,
+    folder=folder,
+    unfold=unfold,
 )

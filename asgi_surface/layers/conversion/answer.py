@@ -208,7 +208,7 @@ class Answer:
             raise _too_large()
         self._exchange.note(sight.signals)
         if isinstance(self._stream, Streaming | Stitched):
-            await self._stream.tell(self._answered(body))
+            await self._stream.tell(self._answered(body), body)
             return
         body = self._said(body)
         head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

@@ -10,7 +10,8 @@ from typing import Final
 from asgi_surface import soundness
 from asgi_surface.assembly import Fold
 from asgi_surface.codecs import CODECS
-from asgi_surface.codecs.base import Codec, Context
+from asgi_surface.codecs.base import Codec, Context, Encoder, Folder
+from asgi_surface.crossing import Listening, Whole
 from asgi_surface.errors import ErrorFacts, RequestError, UpstreamDetail, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.gauge import gauge
@@ -35,14 +36,20 @@ Blame = Callable[[ErrorFacts], UpstreamError]
 """Makes the client's error of one that an upstream states inside a 200 answer."""
 
 
-def passage(exchange: Exchange, blame: Blame, secrets: Sequence[str]) -> Passage | Translation:
-    """What stands between the upstream's stream and the client's: an observer where the surfaces match, else a translation."""
+def native(exchange: Exchange) -> bool:
+    """Whether the answer stays in its surface's words, on whatever transport. Of an answer of several rounds no round is the client's own."""
+    return not isinstance(exchange.planned().mode, Convert) and exchange.session is None
+
+
+def passage(exchange: Exchange, blame: Blame, secrets: Sequence[str], framing: Framing) -> Passage | Translation:
+    """What stands between the upstream's stream, framed so, and the client's: an observer where the surfaces match, else a translation."""
     plan, codec = exchange.planned(), exchange.codec
-    if isinstance(plan.mode, Convert):
-        return translation(exchange, blame, plan.upstream_framing)
+    if not native(exchange):
+        return translation(exchange, blame, framing)
     return Passage(
         codec.watch(),
         plan.framing,
+        upstream=framing,
         event_bytes=plan.limits.event_bytes,
         output_chars=plan.limits.output_chars,
         gauge=gauge(plan.limits),
@@ -54,10 +61,23 @@ def passage(exchange: Exchange, blame: Blame, secrets: Sequence[str]) -> Passage
 
 def translation(exchange: Exchange, blame: Blame, framing: Framing) -> Translation:
     """Frames of the upstream's surface, in whatever framing they come, to frames of the client's."""
+    return _translation(exchange, blame, framing, exchange.codec.encoder(context(exchange)))
+
+
+def unfolded(exchange: Exchange, blame: Blame, body: bytes, response: Response) -> Translation:
+    """What says a JSON answer, read as `response`, as the client's stream."""
+    said, codec = context(exchange), exchange.codec
+    encoder = codec.encoder(said)
+    if native(exchange):
+        encoder = Whole(codec.unfold(body, codec.write(response, said), said), encoder)
+    return _translation(exchange, blame, Framing.SSE, encoder)
+
+
+def _translation(exchange: Exchange, blame: Blame, framing: Framing, encoder: Encoder) -> Translation:
     plan, codec = exchange.planned(), reader(exchange)
     return Translation(
         codec.decoder(),
-        exchange.codec.encoder(context(exchange)),
+        encoder,
         upstream=framing,
         downstream=plan.framing,
         event_bytes=plan.limits.event_bytes,
@@ -71,9 +91,11 @@ def translation(exchange: Exchange, blame: Blame, framing: Framing) -> Translati
 def fold(exchange: Exchange, blame: Blame, framing: Framing) -> Translation:
     """Frames of the upstream's surface to one JSON answer of the client's."""
     plan, codec = exchange.planned(), reader(exchange)
+    folder = codec.folder() if native(exchange) else None
+    decoder = codec.decoder()
     return Translation(
-        codec.decoder(),
-        Fold(lambda response: _folded(exchange, response)),
+        decoder if folder is None else Listening(decoder, folder, plan.limits.response_bytes),
+        Fold(lambda response: _folded(exchange, response, folder)),
         upstream=framing,
         downstream=None,
         event_bytes=plan.limits.event_bytes,
@@ -84,10 +106,12 @@ def fold(exchange: Exchange, blame: Blame, framing: Framing) -> Translation:
     )
 
 
-def _folded(exchange: Exchange, response: Response) -> bytes:
+def _folded(exchange: Exchange, response: Response, folder: Folder | None) -> bytes:
     said = context(exchange)
-    exchange.unsaid = tuple(sorted(exchange.codec.unsaid(response, said)))
-    return exchange.codec.write(response, said)
+    written = exchange.codec.write(response, said)
+    document = written if folder is None else folder.document(written)
+    exchange.unsaid = tuple(sorted(exchange.codec.unsaid(response, said) if folder is None else folder.unsaid))
+    return document
 
 
 def answered(exchange: Exchange, body: bytes) -> Response:
@@ -95,7 +119,8 @@ def answered(exchange: Exchange, body: bytes) -> Response:
     response = reader(exchange).read(body)
     if (flaw := soundness.flaw(response)) is not None:
         raise flaw
-    exchange.unsaid = counted(lost(exchange, response.unread), exchange.codec.unsaid(response, context(exchange)))
+    if not native(exchange):
+        exchange.unsaid = counted(lost(exchange, response.unread), exchange.codec.unsaid(response, context(exchange)))
     return response
 
 

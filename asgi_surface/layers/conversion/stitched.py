@@ -67,7 +67,7 @@ class Stitched:
         cut = UpstreamError(Code.UPSTREAM_TRUNCATED, "the upstream's stream was cut")
         await self._deliver(self._translation.eof() if whole else self._translation.fail(cut))
 
-    async def tell(self, response: Response) -> None:
+    async def tell(self, response: Response, _body: bytes) -> None:
         """A round that came as one document."""
         self._stitch.unread = counted(self._stitch.unread, lost(self._exchange, response.unread))
         self._translation = self._made(Framing.SSE)

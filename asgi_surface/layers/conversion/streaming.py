@@ -10,7 +10,7 @@ from asgi_surface.assembly import unfold
 from asgi_surface.errors import Code, GatewayError, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.ir import Response
-from asgi_surface.layers.conversion.meaning import Blame, context, counted, fold, lost, passage, translation
+from asgi_surface.layers.conversion.meaning import Blame, context, counted, fold, lost, native, passage, unfolded
 from asgi_surface.layers.exchange import Exchange, Send
 
 TYPES: Final = {Framing.SSE: b"text/event-stream; charset=utf-8", Framing.JSON_ARRAY: b"application/json"}
@@ -25,8 +25,9 @@ class Streaming:
         self._exchange = exchange
         self._send = send
         self._refused = refused
+        self._secrets = secrets
         self._type = TYPES[plan.framing]
-        self._passage = passage(exchange, refused, secrets)
+        self._passage = passage(exchange, refused, secrets, plan.upstream_framing)
         self.begun = False
         self._held = b""
         # The server's `send` may be waiting with a keep-alive when the upstream's next event comes.
@@ -41,7 +42,7 @@ class Streaming:
     def framed(self, framing: Framing) -> None:
         """Says how the upstream really frames its stream, before any of it is fed. Asked for another framing, its frames are written anew."""
         if framing is not self._exchange.planned().upstream_framing:
-            self._passage = translation(self._exchange, self._refused, framing)
+            self._passage = passage(self._exchange, self._refused, self._secrets, framing)
 
     async def feed(self, data: bytes) -> bool:
         """Relays what became whole. True once the terminal has been said."""
@@ -60,9 +61,9 @@ class Streaming:
         cut = UpstreamError(Code.UPSTREAM_TRUNCATED, "the upstream's stream was cut")
         await self._deliver(self._passage.eof() if whole else self._passage.fail(cut))
 
-    async def tell(self, response: Response) -> None:
+    async def tell(self, response: Response, body: bytes) -> None:
         """Says an answer that came as one document."""
-        told = translation(self._exchange, self._refused, Framing.SSE)
+        told = unfolded(self._exchange, self._refused, body, response)
         self._passage = told
         await self._deliver(told.say(unfold(response)))
 
@@ -116,7 +117,7 @@ class Streaming:
         passage, exchange = self._passage, self._exchange
         passage.cancel()
         exchange.frames, exchange.stop, exchange.usage = passage.frames, passage.stop, passage.usage
-        if passage.fault is None:
+        if passage.fault is None and not native(exchange):
             exchange.unsaid = counted(exchange.unsaid, lost(exchange, passage.unread), exchange.codec.unsaid(passage.held, context(exchange)))
 
 
