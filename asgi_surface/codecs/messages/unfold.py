@@ -63,7 +63,7 @@ def unfold(body: bytes, written: bytes, _context: Context) -> Frames:
 
 
 def _block(block: Members, index: int) -> Iterator[_Object]:
-    telling = {name: how for name, how in _BLOCKS.get(folding.text(block["type"]), {}).items() if _tells(block, name)}
+    telling = {name: how for name, how in _BLOCKS.get(folding.text(block.get("type", folding.NULL)), {}).items() if _tells(block, name)}
     begun = block | {name: before for name, (before, _) in telling.items()}
     yield {"type": "content_block_start", "index": index, "content_block": folding.whole(begun)}
     for name, (_, tell) in telling.items():

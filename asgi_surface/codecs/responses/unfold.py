@@ -70,12 +70,12 @@ def _event(kind: str, number: int, members: dict[str, object]) -> bytes:
 
 
 def _identified(item: Members, context: Context, place: int) -> Members:
-    kind = folding.text(item["type"])
+    kind = folding.text(item.get("type", folding.NULL))
     return {"id": folding.raw(f"{_PREFIXES.get(kind, 'asf_')}{context.request_id}_{place}")} | item
 
 
 def _item(item: Members, place: int) -> Iterator[_Said]:
-    kind = folding.text(item["type"])
+    kind = folding.text(item.get("type", folding.NULL))
     grows, stem, repeated = _GROWING.get(kind, ("", "", ()))
     begun = item | {name: value for name, value in _EMPTY.items() if name in item} | ({"status": _RUNNING} if "status" in item else {})
     begun |= {grows: folding.raw("")} if grows in item else {}
