@@ -408,6 +408,7 @@ _PIECES = {
     "thinking_delta": {"thinking"},
     "signature_delta": {"thinking"},
     "citations_delta": {"text"},
+    "compaction_delta": {"compaction"},
 }
 
 

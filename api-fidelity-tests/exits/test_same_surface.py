@@ -16,12 +16,21 @@ import openai
 import pytest
 from google import genai
 
+from asgi_surface.codecs.gemini.stream import STOPS as GEMINI_STOPS
+from asgi_surface.crossing import Whole
+from asgi_surface.errors import Code, UpstreamError
+from asgi_surface.events import Closed, Start
+from asgi_surface.events import Ending as EndingOf
+from asgi_surface.ir import Stop
 from asgi_surface.layers.exchange import Ending
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDED = Path(__file__).parents[3] / "shared" / "recorded"
 NAMES = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES, "gemini": GEMINI}
+
+
+HOSTED = ["streaming", "tools"]
 
 
 def streams():
@@ -45,11 +54,11 @@ def documents():
 def cross(ask, gateway, upstream, wires, records):
     """One request to a gateway whose binding is of the client's surface: what the client got of `body`, and the record."""
 
-    def one(surface, body, *, stream, client=None, top="", **members):
+    def one(surface, body, *, stream, client=None, top="", features=HOSTED, **members):
         records.clear()
         path, asked = wires[client or surface].ask(stream=stream, **members)
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        reply = ask(gateway(upstream(chunks=[raw]), surface, top=top), path, asked)
+        reply = ask(gateway(upstream(chunks=[raw]), surface, top=top, features=features), path, asked)
         assert reply.whole
         [record] = records
         return reply, record
@@ -101,7 +110,7 @@ def responses_said(answer):
 
 def item_says(item):
     yield item["type"]
-    yield from (f"{item['type']}.{part['type']} {part.get('annotations')}" for part in item.get("content") or ())
+    yield from (f"{item['type']}.{part['type']} {part.get('annotations')}" for part in item.get("content") or () if isinstance(part, dict))
 
 
 def messages_says(event):
@@ -205,7 +214,7 @@ def lost(said, more):
     return [] if (said or None) == (more or None) else [f" {said} != {more}"]
 
 
-# Calls that ended without arguments have an empty object, those without an id get one; and the SDK keeps a choice's own members of its first chunk alone.
+# Calls that ended without arguments have an empty object, those without an id get one; and of a choice's own members the SDK keeps the first.
 QUIRKS = re.compile(r"/function/arguments  != {}$|/id  != asf_|^/choices/\d/(stop_reason|content_filter_results)\b")
 
 
@@ -224,3 +233,355 @@ def test_a_document_that_is_unfolded_is_put_together_to_the_same(cross):
         assert [place for place in unread if not QUIRKS.search(place)] == [], path
         whole += 1
     assert whole > 20
+
+
+# What no other surface could say -------------------------------------------------------------------------------------------------------------------
+
+BEYOND_GEMINI = [reason for reason, stop in GEMINI_STOPS.items() if stop is not Stop.ERROR]
+RATED = {"safetyRatings": [{"category": "C", "probability": "LOW"}], "finishMessage": "why", "tokenCount": 3}
+SOURCES = {"webSearchQueries": ["q"], "groundingChunks": [{"web": {"uri": "https://a.example", "title": "A"}}]}
+CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+IMAGE = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+
+
+def sse(*events, named=True, done=False):
+    frames = [(f"event: {one['type']}\n" if named else "").encode() + b"data: " + json.dumps(one).encode() + b"\n\n" for one in events]
+    return b"".join([*frames, b"data: [DONE]\n\n" if done else b""])
+
+
+def gemini(*parts, reason="STOP", **more):
+    candidate = {"content": {"role": "model", "parts": [*parts]}, "index": 0, **({"finishReason": reason} if reason else {}), **more}
+    return {"candidates": [candidate], "modelVersion": "up", "responseId": "r"}
+
+
+@pytest.mark.parametrize("reason", BEYOND_GEMINI)
+def test_every_reason_of_gemini_stays_on_every_transport(cross, reason):
+    document = gemini({"text": "a"}, *CODE, IMAGE, reason=reason, groundingMetadata=SOURCES, **RATED) | {"usageMetadata": {"promptTokenCount": 3}}
+    folded, _ = cross(GEMINI, sse(document, named=False), stream=False)
+    events, record = cross(GEMINI, document, stream=True)
+    array, _ = cross(GEMINI, sse(document, named=False), stream=True, client="array")
+    back, _ = cross(GEMINI, [document], stream=True)
+    assert (folded.json, data(events.body), array.json, data(back.body)) == (document, [document], [document], [document])
+    assert (record.dropped, record.usage.input, record.stop) == ((), 3, GEMINI_STOPS[reason].name.lower())
+
+
+def test_the_pieces_of_a_gemini_stream_are_one_answer(cross):
+    chunks = [
+        gemini({"text": "th", "thought": True}, reason=None),
+        gemini({"text": "ought", "thought": True}, reason=None, logprobsResult={"chosenCandidates": [{"token": "a"}], "logProbabilitySum": 1}),
+        gemini({"text": "He"}, {"text": "y", "thoughtSignature": "c2ln"}, reason="RECITATION", citationMetadata={"citationSources": [{"uri": "a"}]}),
+        gemini({"text": "!"}, CODE[0], reason="STOP", logprobsResult={"chosenCandidates": [{"token": "b"}]}),
+        {"candidates": [{"index": 0}], "usageMetadata": {"totalTokenCount": 9}, "modelVersion": None},
+        {"candidates": [{"content": None, "index": None, "citationMetadata": {"citationSources": [{"uri": "b"}]}}]},
+    ]
+    reply, _ = cross(GEMINI, sse(*chunks, named=False), stream=False)
+    [candidate] = reply.json["candidates"]
+    texts = [{"text": "thought", "thought": True}, {"text": "He"}, {"text": "y", "thoughtSignature": "c2ln"}, {"text": "!"}, CODE[0]]
+    assert candidate["content"] == {"role": "model", "parts": texts}
+    assert (candidate["finishReason"], candidate["citationMetadata"]) == ("RECITATION", {"citationSources": [{"uri": "a"}, {"uri": "b"}]})
+    assert candidate["logprobsResult"] == {"chosenCandidates": [{"token": "a"}, {"token": "b"}]}
+    assert (reply.json["modelVersion"], reply.json["usageMetadata"]) == ("up", {"totalTokenCount": 9})
+
+
+def test_a_call_that_gemini_tells_in_pieces_is_whole_in_a_document(cross):
+    pieces = [
+        {"functionCall": {"name": "f", "id": "1", "willContinue": True}, "thoughtSignature": "c2ln"},
+        {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}},
+        {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "y"}]}},
+        {"functionCall": {"name": "g", "args": {"b": 1.0}}},
+    ]
+    reply, _ = cross(GEMINI, sse(*(gemini(one) for one in pieces), named=False), stream=False)
+    [candidate] = reply.json["candidates"]
+    call = {"functionCall": {"name": "f", "id": "1", "args": {"a": "xy"}}, "thoughtSignature": "c2ln"}
+    assert candidate["content"]["parts"] == [call, pieces[3]]
+
+
+def test_a_blocked_prompt_has_no_candidate_on_any_transport(cross):
+    refused = {"candidates": [{"index": 0, "finishReason": "SPII", **RATED}], "modelVersion": "up"}
+    assert cross(GEMINI, sse(refused, named=False), stream=False)[0].json == refused
+    blocked = {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": RATED["safetyRatings"]}, "modelVersion": "up"}
+    folded, _ = cross(GEMINI, sse(blocked, named=False), stream=False)
+    events, _ = cross(GEMINI, blocked, stream=True)
+    assert (folded.json, data(events.body)) == (blocked, [blocked])
+
+
+# Gemini's two framings --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_reframed_stream_keeps_its_json_and_says_each_end_once(cross):
+    texts = [b'{"candidates": [{"content": {"parts": [{"text": "\\u00e9"}]}}],\n "x": 1.0e5}', b'{"candidates":[{"finishReason":"SPII"}]}']
+    events = b": hi\n\ndata: " + texts[0].replace(b"\n", b"\ndata: ") + b"\n\nevent: x\n\ndata: " + texts[1] + b"\n\n"
+    array, record = cross(GEMINI, events, stream=True, client="array")
+    assert (array.body, record.stop, record.frames) == (b"[" + b",".join(texts) + b"]", "filter", 2)
+    said, record = cross(GEMINI, b"[" + b"\n,".join(texts) + b"]\n", stream=True)
+    assert said.body == b'data: {"candidates":[{"content":{"parts":[{"text":"\\u00e9"}]}}],"x":1.0e5}\n\ndata: ' + texts[1] + b"\n\n"
+    assert (record.stop, record.frames) == ("filter", 2)
+
+
+@pytest.mark.parametrize("last", [b"", b"data: {", b'data: {"error": {"code": 429, "message": "late"}}\n\n'])
+def test_a_reframed_stream_that_breaks_off_ends_with_one_error(cross, last):
+    reply, record = cross(GEMINI, sse(gemini({"text": "a"}, reason=None), named=False) + last, stream=True, client="array")
+    [said, error] = reply.json
+    assert (said["candidates"][0]["content"]["parts"], "error" in error, record.ending) == ([{"text": "a"}], True, Ending.FAILED)
+
+
+# Messages ---------------------------------------------------------------------------------------------------------------------------------------
+
+MESSAGE = {"id": "a", "type": "message", "role": "assistant", "model": "up", "stop_sequence": None}
+CITED = {"type": "web_search_result_location", "url": "https://a.example", "title": "A", "encrypted_index": "e", "cited_text": "c"}
+BLOCKS = [
+    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+    {"type": "thinking", "thinking": "", "signature": "c2ln"},
+    {"type": "redacted_thinking", "data": "ZGF0YQ=="},
+    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}},
+    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "web_search_result", "url": "https://a.example", "title": "A"}]},
+    {"type": "text", "text": "Hi", "citations": [CITED]},
+    {"type": "text", "text": "!", "citations": None},
+    {"type": "compaction", "content": "short"},
+    {"type": "tool_use", "id": "t1", "name": "f", "input": {}},
+    {"type": "tool_use", "id": "t2", "name": "f", "input": {"a": 1.0}},
+]
+
+
+@pytest.mark.parametrize("reason", ["model_context_window_exceeded", "pause_turn", "refusal", "compaction", "end_turn", "max_tokens", "new_reason"])
+def test_every_block_and_reason_of_messages_stays_on_every_transport(cross, reason):
+    more = {"container": {"id": "c", "expires_at": "t"}, "context_management": {"applied_edits": []}, "stop_details": {"type": "refusal"}}
+    usage = {"input_tokens": 3, "output_tokens": 2, "server_tool_use": {"web_search_requests": 1}}
+    document = {**MESSAGE, "content": BLOCKS, "stop_reason": reason, **more, "usage": usage}
+    events, record = cross(MESSAGES, document, stream=True)
+    assert (events.status, record.dropped, record.usage.input) == (200, (), 3)
+    folded, record = cross(MESSAGES, events.body, stream=False)
+    assert (lost(document, folded.json), lost(folded.json, document), record.dropped) == ([], [], ())
+
+
+def messages(*events, reason="end_turn"):
+    begun = {"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None, "usage": {"input_tokens": 3, "output_tokens": 1}}}
+    ending = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}}
+    return sse(begun, *events, ending, {"type": "message_stop"})
+
+
+def block(index, begun, *deltas, stop=True):
+    events = [{"type": "content_block_start", "index": index, "content_block": begun}]
+    events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+    return [*events, *([{"type": "content_block_stop", "index": index}] if stop else [])]
+
+
+def test_a_messages_stream_is_read_as_tolerantly_as_ever(cross):
+    text = {"type": "text", "text": ""}
+    events = [
+        {"type": "message_start", "message": {"id": "again", "usage": {"input_tokens": 4}}},
+        {"type": "ping"},
+        *block(0, text, {"type": "text_delta", "text": "a"}, stop=False),
+        *block(0, text, {"type": "text_delta", "text": "b"}),
+        *block(1, {"type": "compaction", "content": None}, {"type": "compaction_delta", "content": "s", "encrypted_content": "e"}),
+        *block(1, {"type": "novel", "x": "1", "n": 0}, {"type": "novel_delta", "x": "2", "n": 5}),
+        {"type": "content_block_delta", "index": 7, "delta": {"type": "novel_delta", "y": "nobody's"}},
+        {"type": "content_block_stop", "index": 7},
+        *block(1, {"type": "server_tool_use", "id": "s", "name": "n", "input": {}}, {"type": "input_json_delta", "partial_json": '{"a":'}),
+    ]
+    reply, record = cross(MESSAGES, messages(*events), stream=False)
+    assert (reply.json["id"], reply.json["usage"]) == ("a", {"input_tokens": 4, "output_tokens": 2})
+    assert reply.json["content"] == [
+        {"type": "text", "text": "ab"},
+        {"type": "compaction", "content": "s", "encrypted_content": "e"},
+        {"type": "novel", "x": "12", "n": 5},
+    ]
+    assert record.dropped == ("answer:half_call",)  # of a hosted tool, too
+
+
+def test_a_call_that_was_cut_off_before_its_input_is_none(cross):
+    calls = [event for index in (0, 1) for event in block(index, {"type": "tool_use", "id": f"t{index}", "name": "f", "input": {}})]
+    reply, record = cross(MESSAGES, messages(*calls, reason="max_tokens"), stream=False)
+    assert ([one["id"] for one in reply.json["content"]], record.dropped) == (["t0"], ("answer:half_call",))
+
+
+# Chat -------------------------------------------------------------------------------------------------------------------------------------------
+
+HEAD = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "up", "system_fingerprint": "fp", "service_tier": "default"}
+
+
+def chat(*deltas, reason="stop", **more):
+    chunks = [{**HEAD, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    return sse(*chunks, {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": reason, **more}], "x": [1]}, named=False, done=True)
+
+
+GROWING = {
+    "text": ([{"role": "assistant", "content": "a", "refusal": None}, {"role": "assistant", "content": "b"}], {"content": "ab", "refusal": None}),
+    "refusal": ([{"content": None, "refusal": "n"}, {"refusal": "o"}], {"content": None, "refusal": "no"}),
+    "reasoning": ([{"reasoning_content": "a", "reasoning": "a"}, {"reasoning_content": "b"}], {"reasoning_content": "ab", "reasoning": "a"}),
+    "audio": (
+        [{"content": "x", "audio": {"id": "i", "data": "A"}}, {"audio": {"data": "B", "expires_at": 5}}],
+        {"content": "x", "audio": {"id": "i", "data": "AB", "expires_at": 5}},
+    ),
+    "details": (
+        [
+            {"content": "x", "reasoning_details": [{"type": "reasoning.text", "text": "a", "index": 0}]},
+            {"reasoning_details": [{"text": "b", "index": 0}, {"type": "reasoning.encrypted", "data": "d", "index": 0}, 5]},
+        ],
+        {"reasoning_details": [{"type": "reasoning.text", "text": "ab", "index": 0}, {"type": "reasoning.encrypted", "data": "d", "index": 0}, 5]},
+    ),
+    "mistral": (
+        [
+            {"content": "a"},
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "h"}]}]},
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "m"}]}, {"type": "reference", "ids": [1]}]},
+            {"content": "b"},
+            {"content": "c"},
+        ],
+        {
+            "content": [
+                {"type": "text", "text": "a"},
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                {"type": "reference", "ids": [1]},
+                {"type": "text", "text": "bc"},
+            ]
+        },
+    ),
+    "annotations": ([{"content": "x", "annotations": [{"type": "u"}]}, {"annotations": [{"type": "u"}]}], {"annotations": [{"type": "u"}] * 2}),
+}
+
+
+@pytest.mark.parametrize(("deltas", "message"), GROWING.values(), ids=GROWING)
+def test_a_chat_message_grows_member_by_member(cross, deltas, message):
+    reply, record = cross(CHAT, chat(*deltas), stream=False)
+    [choice] = reply.json["choices"]
+    assert lost({"role": "assistant"} | message, choice["message"]) == []
+    assert {name: reply.json[name] for name in ("system_fingerprint", "service_tier", "object", "x")} == {
+        "system_fingerprint": "fp",
+        "service_tier": "default",
+        "object": "chat.completion",
+        "x": [1],
+    }
+    assert record.dropped == ()
+
+
+def called(*calls, **more):
+    return {"tool_calls": [*calls], **more}
+
+
+def test_calls_of_a_chat_stream_keep_what_stands_beside_them(cross):
+    proof = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    deltas = [
+        called({"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": ""}, **proof}),
+        called({"index": 5, "extra_content": {"google": {"thought_signature": "nobody's"}}}),
+        called({"index": 0, "function": {"arguments": "{}"}}, {"index": 1, "id": "2", "type": "custom", "custom": {"name": "g", "input": "x"}}),
+    ]
+    reply, record = cross(
+        CHAT, chat(*deltas, reason="tool_calls", stop_reason=5, token_ids=[1, 2], logprobs={"content": [{"token": "a"}]}), stream=False
+    )
+    [choice] = reply.json["choices"]
+    function = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}, **proof}
+    assert choice["message"]["tool_calls"] == [function, {"id": "2", "type": "custom", "custom": {"name": "g", "input": "x"}}]
+    assert (choice["stop_reason"], choice["token_ids"], choice["logprobs"]) == (5, [1, 2], {"content": [{"token": "a"}]})
+    events, _ = cross(CHAT, reply.json, stream=True)
+    again, _ = cross(CHAT, events.body, stream=False)
+    assert (again.json, record.dropped) == (reply.json, ())
+
+
+def test_the_deprecated_call_and_several_answers_stay(cross):
+    chunks = [
+        {**HEAD, "choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": "length"}]},
+        {**HEAD, "choices": [{"index": 0, "delta": {"function_call": {"name": "f", "arguments": "{}"}}, "finish_reason": "function_call"}]},
+        {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    asked = {"functions": [{"name": "f", "parameters": {"type": "object"}}], "n": 2}
+    reply, _ = cross(CHAT, sse(*chunks, named=False, done=True), stream=False, features=["streaming", "tools", "multiple-choices"], **asked)
+    told = [(one["index"], one["finish_reason"], one["message"]) for one in reply.json["choices"]]
+    call = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    assert told == [(0, "function_call", call), (1, "length", {"role": "assistant", "content": "b"})]
+
+
+def test_an_unfolded_chat_answer_has_what_clients_need(cross):
+    """Engines leave ids and kinds out, and say arguments as an object."""
+    call = {"id": "", "function": {"name": "f", "arguments": {"a": 1}}}
+    document = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    reply, _ = cross(CHAT, document, stream=True)
+    [call] = [call for event in data(reply.body) for choice in event["choices"] for call in choice["delta"].get("tool_calls", ())]
+    assert (call["index"], call["type"], call["function"]) == (0, "function", {"name": "f", "arguments": '{"a": 1}'})
+    assert call["id"].startswith("asf_")
+    empty, _ = cross(CHAT, {"choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "stop"}]}, stream=True)
+    assert [event["choices"][0]["delta"] for event in data(empty.body)] == [{"role": "assistant"}, {}]
+
+
+# Responses --------------------------------------------------------------------------------------------------------------------------------------
+
+TEXT = {"type": "output_text", "text": "Hi", "annotations": [{"type": "file_citation", "file_id": "f", "index": 0}], "logprobs": []}
+ITEMS = [
+    {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "s"}], "content": [{"type": "reasoning_text", "text": "t"}]},
+    {"type": "web_search_call", "id": "w1", "status": "completed", "action": {"type": "search", "query": "q"}},
+    {"type": "code_interpreter_call", "id": "c1", "status": "completed", "code": "1", "container_id": "k", "outputs": []},
+    {"type": "image_generation_call", "id": "i1", "status": "completed", "result": "AA=="},
+    {"type": "mcp_call", "id": "m1", "name": "n", "server_label": "s", "arguments": "{}", "output": "o"},
+    {"type": "function_call", "id": "f1", "call_id": "1", "name": "f", "arguments": "{}", "status": "completed"},
+    {"type": "custom_tool_call", "id": "u1", "call_id": "2", "name": "g", "input": ""},
+    {"type": "novel", "id": "n1", "x": 1.0, "content": [5]},
+    {"type": "message", "id": "t1", "role": "assistant", "status": "completed", "phase": "final", "content": [TEXT, {"type": "novel_part"}]},
+]
+
+
+@pytest.mark.parametrize("reason", [None, "max_output_tokens", "content_filter", "new_reason"])
+def test_every_item_of_responses_stays_on_every_transport(cross, reason):
+    cut = {"status": "incomplete", "incomplete_details": {"reason": reason}} if reason else {"status": "completed"}
+    document = {"id": "r", "object": "response", **cut, "output": ITEMS, "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}}
+    events, record = cross(RESPONSES, document, stream=True)
+    told = data(events.body)
+    assert [one["sequence_number"] for one in told] == [*range(len(told))]
+    assert [one["item"] for one in told if one["type"] == "response.output_item.done"] == ITEMS
+    assert {one["type"]: one["delta"] for one in told if "delta" in one} == {
+        "response.reasoning_summary_text.delta": "s",
+        "response.reasoning_text.delta": "t",
+        "response.code_interpreter_call_code.delta": "1",
+        "response.mcp_call_arguments.delta": "{}",
+        "response.function_call_arguments.delta": "{}",
+        "response.output_text.delta": "Hi",
+    }
+    folded, _ = cross(RESPONSES, events.body, stream=False)
+    assert (lost(document, folded.json), record.dropped) == ([], ())
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_items_that_the_last_response_leaves_out_are_those_that_were_done(cross, indexed):
+    done = [{"type": "response.output_item.done", "item": item, **({"output_index": place} if indexed else {})} for place, item in enumerate(ITEMS)]
+    running = {"id": "r", "object": "response", "status": "in_progress", "output": []}
+    last = {"type": "response.completed", "response": running | {"status": "completed"}}
+    reply, _ = cross(RESPONSES, b"data: [DONE]\n\n" + sse({"type": "response.created", "response": running}, *done, last), stream=False)
+    assert (reply.json["output"], reply.json["status"]) == (ITEMS, "completed")
+
+
+# Bounds -----------------------------------------------------------------------------------------------------------------------------------------
+
+LARGE = "x" * 2000
+
+
+@pytest.mark.parametrize(
+    ("surface", "stream"),
+    [
+        (CHAT, chat({"content": "a", "novel": LARGE})),
+        (
+            RESPONSES,
+            sse({"type": "response.created", "response": {"id": "r"}}, {"type": "response.output_item.done", "item": {"type": "n", "x": LARGE}}),
+        ),
+        (MESSAGES, messages(*block(0, {"type": "novel", "x": LARGE}))),
+        (GEMINI, sse(gemini({"inlineData": {"mimeType": "a/b", "data": LARGE}}), named=False)),
+    ],
+)
+def test_what_a_fold_keeps_beside_the_words_is_bounded(cross, surface, stream):
+    reply, record = cross(surface, stream, stream=False, top="[limits]\nresponse_bytes = 1000\n")
+    assert (reply.status, record.code) == (502, Code.OUTPUT_TOO_LARGE)
+
+
+def test_what_stands_in_an_encoders_place_fails_as_the_encoder_does():
+    class Failing:
+        def fail(self, error):
+            return [(b"", error.text.encode())]
+
+    whole = Whole([(b"", b"{}")], Failing())
+    assert (whole.open(Start(), None), whole.part(Closed(0)), whole.close(EndingOf(Stop.END))) == ([], [], [(b"", b"{}")])
+    assert whole.fail(UpstreamError(Code.UPSTREAM_ERROR, "no")) == [(b"", b"no")]
+
+
+def test_a_document_with_parts_that_are_none_cannot_be_told(cross):
+    odd = {"type": "reasoning", "id": "r", "summary": [], "content": [5]}
+    document = {"id": "r", "object": "response", "status": "completed", "output": [odd, ITEMS[-1]], "usage": None}
+    reply, record = cross(RESPONSES, document, stream=True)
+    assert (reply.status, record.code) == (502, Code.UPSTREAM_BAD_RESPONSE)

@@ -81,7 +81,7 @@ class _Choice:
     def _put_together(self, written: Members) -> Members:
         said: Members = {name: written[name] for name in _CALLS if name in written}
         if "tool_calls" in said:
-            beside = [members for call, members in sorted(self._beside.items(), key=lambda one: one[0].part or 0)]
+            beside = [members for call, members in sorted(self._beside.items(), key=lambda one: one[0].part or 0) if call.part is not None]
             calls = map(folding.members, folding.items(said["tool_calls"]))
             said["tool_calls"] = folding.listed([folding.whole(_native(call) | more) for call, more in zip(calls, beside, strict=True)])
         return said

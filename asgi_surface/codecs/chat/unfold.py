@@ -46,15 +46,15 @@ def _choice(said: Members, written: Members) -> Iterator[Raw]:
     yield folding.whole(running | {"delta": folding.whole({"role": message.pop("role", folding.raw("assistant"))})})
     if "tool_calls" in message:
         calls = (folding.items(one.get("tool_calls", folding.NULL)) for one in (message, folding.members(written["message"])))
-        pairs = zip_longest(*calls, fillvalue=Raw(b"{}"))
-        message["tool_calls"] = folding.listed([_call(*map(folding.members, pair), place) for place, pair in enumerate(pairs)])
+        pairs = enumerate(zip_longest(*calls, fillvalue=Raw(b"{}")))
+        message["tool_calls"] = folding.listed([_call(place, folding.members(call), folding.members(other)) for place, (call, other) in pairs])
     if message:
         yield folding.whole(running | {"delta": folding.whole(message), "logprobs": choice.get("logprobs", folding.NULL)})
     others = {name: value for name, value in choice.items() if name not in ("message", "logprobs")}
     yield folding.whole(running | others | {"delta": _NO_DELTA})
 
 
-def _call(said: Members, written: Members, place: int) -> Raw:
+def _call(place: int, said: Members, written: Members) -> Raw:
     """A call. Servers leave the id out, or the kind, and some say the arguments as an object: clients need all of it, as a text."""
     told = {name: value for name, value in said.items() if name not in written or bytes(value) not in (b"null", b'""')}
     read = {name: folding.whole(folding.part(told.get(name, folding.NULL)) | folding.members(written[name])) for name in _KINDS if name in written}

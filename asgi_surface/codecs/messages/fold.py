@@ -19,6 +19,7 @@ from asgi_surface.soundness import ENDED
 
 _OBJECT: Final = msgspec.json.Decoder(Members)
 _OWN: Final = frozenset({"type", "delta", "usage"})  # of a message_delta: the rest are members of the message
+_SEALS: Final = frozenset({"signature", "encrypted_content"})
 _BARE: Final = frozenset({b"{}", b"null"})
 
 
@@ -33,13 +34,13 @@ class _Block:
         self._input = ""
 
     def take(self, delta: Members) -> None:
-        """What a delta adds. A text that it names grows, but a signature comes whole, as does all else."""
+        """What a delta adds. A text that it names grows; a proof comes whole, as does all else."""
         for name, value in delta.items():
             if name == "partial_json":
                 self._input += folding.text(value)
             elif name == "citation":
                 self._cited.append(value)
-            elif name == "signature" or not bytes(value).startswith(b'"'):
+            elif name in _SEALS or not bytes(value).startswith(b'"'):
                 folding.latest(self._members, {name: value})
             elif name != "type":
                 self._words.setdefault(name, [folding.text(self._members.get(name, folding.NULL))]).append(folding.text(value))

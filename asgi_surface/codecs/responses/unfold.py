@@ -44,7 +44,7 @@ _SHAPES: Final = {
     "summary_text": _Shape("text", "response.reasoning_summary_text", "response.reasoning_summary_part", "summary_index"),
 }
 _WHOLE: Final = _Shape("", "")
-_LISTS: Final = ("summary", "content")  # of parts, in an item
+_LISTS: Final = {"message": ("content",), "reasoning": ("summary", "content")}  # of parts, in an item
 _EMPTY: Final = {"summary": Raw(b"[]"), "content": Raw(b"[]"), "result": folding.NULL}
 _RUNNING: Final = folding.raw("in_progress")
 _NOT_YET: Final = {"status": _RUNNING, "output": Raw(b"[]")}
@@ -77,13 +77,18 @@ def _identified(item: Members, context: Context, place: int) -> Members:
 def _item(item: Members, place: int) -> Iterator[_Said]:
     kind = folding.text(item.get("type", folding.NULL))
     grows, stem, repeated = _GROWING.get(kind, ("", "", ()))
-    begun = item | {name: value for name, value in _EMPTY.items() if name in item} | ({"status": _RUNNING} if "status" in item else {})
+    lists = _LISTS.get(kind, ())
+    begun = (
+        item
+        | {name: value for name, value in _EMPTY.items() if name in item and name in (*lists, "result")}
+        | ({"status": _RUNNING} if "status" in item else {})
+    )
     begun |= {grows: folding.raw("")} if grows in item else {}
     yield "response.output_item.added", {"output_index": place, "item": folding.whole(begun)}
     where: dict[str, object] = {"item_id": item["id"], "output_index": place}
     if grows in item:
         yield from _told(stem, where, grows, item, tuple(name for name in repeated if name in item))
-    for name in _LISTS:
+    for name in lists:
         for number, part in enumerate(folding.items(item.get(name, folding.NULL))):
             yield from _part(folding.members(part), where, number)
     yield "response.output_item.done", {"output_index": place, "item": folding.whole(item)}

@@ -12,7 +12,7 @@ from asgi_surface.assembly import Fold
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Codec, Context, Encoder, Folder
 from asgi_surface.crossing import Listening, Whole
-from asgi_surface.errors import ErrorFacts, RequestError, UpstreamDetail, UpstreamError
+from asgi_surface.errors import Code, ErrorFacts, RequestError, UpstreamDetail, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.gauge import gauge
 from asgi_surface.ir import Request, Response
@@ -21,7 +21,7 @@ from asgi_surface.members import parse
 from asgi_surface.plans import Convert
 from asgi_surface.refusals import scrub_data
 from asgi_surface.stream import Passage
-from asgi_surface.translation import Translation
+from asgi_surface.translation import Translation, failure
 from asgi_surface.verdicts import Verdict
 
 _SAID: Final = frozenset({Verdict.EXACT, Verdict.EMULATED})
@@ -65,11 +65,14 @@ def translation(exchange: Exchange, blame: Blame, framing: Framing) -> Translati
 
 
 def unfolded(exchange: Exchange, blame: Blame, body: bytes, response: Response) -> Translation:
-    """What says a JSON answer, read as `response`, as the client's stream."""
+    """What says a JSON answer, read as `response`, as the client's stream. Raises `UpstreamError` for one of odd parts that cannot be told."""
     said, codec = context(exchange), exchange.codec
     encoder = codec.encoder(said)
     if native(exchange):
-        encoder = Whole(codec.unfold(body, codec.write(response, said), said), encoder)
+        try:
+            encoder = Whole(codec.unfold(body, codec.write(response, said), said), encoder)
+        except ValueError:
+            raise failure(Code.UPSTREAM_BAD_RESPONSE) from None
     return _translation(exchange, blame, Framing.SSE, encoder)
 
 
