@@ -12,6 +12,7 @@ from msgspec import Raw, structs
 
 from asgi_surface.events import Cited, Closed, Ending, Finish, Found, Grew, Logged, Opened, PartEvent, Sealed, Start, Told
 from asgi_surface.ir import Alternative, Call, Citation, Reasoning, Refusal, Response, Search, Stop, Text, Usage, weightier
+from asgi_surface.soundness import whole
 
 Said = Text | Reasoning | Call | Refusal | Search
 
@@ -95,6 +96,11 @@ class Kept:
         Logged: _logged,
         Closed: _closed,
     }
+
+    def half(self, index: int) -> bool:
+        """Whether a part is a call whose arguments, as far as they came, cannot be read."""
+        part = self._parts.get(index)
+        return isinstance(part, Call) and not whole(structs.replace(part, arguments="".join(self._arguments[index])))
 
     def response(self, usage: Usage | None) -> Response:
         """The answer without its words: of token entries only the last, which tells that there are some; a source stands once in its part."""

@@ -222,6 +222,9 @@ class Translation:
         return self._passed(event) if action is Action.PASS and isinstance(event, PartEvent) else b""
 
     def _passed(self, event: PartEvent) -> bytes:
+        if isinstance(event, Closed) and self._kept.half(event.index):
+            # Only a cut excuses half a call. Before the end says that there was one, its end would look like that of a finished one.
+            return b""
         out: list[bytes] = []
         try:
             self._part(event, out)

@@ -332,3 +332,50 @@ def test_half_a_call_at_the_limit_is_no_finished_one(heard, client):
 @of_chat
 def test_half_a_call_without_a_finish_is_a_cut(heard, client):
     bad(heard(client, CHAT, [*sse(HI, chunk(call('{"a": "b'))), DONE]), Code.UPSTREAM_TRUNCATED)
+
+
+HALF = '{"a": "b'
+DEAD = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "", "status": "in_progress"}
+USE = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "call_1", "name": "look", "input": {}}}
+GREW = {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": HALF}}
+AFTER = {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "Hi"}}
+PLACE = {"output_index": 0, "item_id": "fc_1"}
+SAYING = {"type": "message", "id": "m_1", "role": "assistant", "status": "in_progress", "content": []}
+# An upstream that says in its own words that half a call is over, then says something else. And how it fails then, or says that all is well.
+OVER = {
+    CHAT: sse(chunk({"role": "assistant", **call(HALF)}), chunk({"content": "Hi"}), chunk({}, "tool_calls")),
+    RESPONSES: sse(
+        {"type": "response.output_item.added", "output_index": 0, "item": DEAD},
+        {"type": "response.function_call_arguments.delta", **PLACE, "delta": HALF},
+        {"type": "response.function_call_arguments.done", **PLACE, "arguments": HALF},
+        {"type": "response.output_item.done", "output_index": 0, "item": DEAD | {"arguments": HALF, "status": "completed"}},
+        {"type": "response.output_item.added", "output_index": 1, "item": SAYING},
+        {"type": "response.output_text.delta", "item_id": "m_1", "output_index": 1, "content_index": 0, "delta": "Hi"},
+        named=True,
+    ),
+    MESSAGES: sse(USE, GREW, {"type": "content_block_stop", "index": 0}, AFTER, {"type": "content_block_stop", "index": 1}, named=True),
+}
+LOST = ["an error", "a broken body", "an end that is none"]
+FINISHED = {"content_block_stop", "response.function_call_arguments.done", "response.output_item.done", "message_delta"}
+
+
+def closing(origin, frames, lost):
+    """What the upstream says after half a call: an error, nothing more, or its usual end."""
+    error = (b"event: error\n" if origin == MESSAGES else b"") + b"data: %s\n\n"
+    ends = {CHAT: [DONE], RESPONSES: frames[-1:], MESSAGES: frames[4:]}
+    return {"an error": [error % b'{"type": "error", "error": {"type": "api_error", "message": "M"}}'], "a broken body": []}.get(lost, ends[origin])
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize(("client", "origin"), [pair for pair in PAIRS if pair[1] in OVER])
+def test_half_a_call_before_a_failure_is_never_told_as_a_finished_one(ask, gateway, upstream, wires, client, origin, lost):
+    """The upstream closes its block or item before it fails; what has passed stays open, and what follows it is not said at all."""
+    wire, frames = wires[client], wires[origin].frames
+    chunks = [*([] if origin == CHAT else frames[:1]), *OVER[origin], *closing(origin, frames, lost)]
+    reply = ask(gateway(upstream(chunks=chunks, whole=lost != "a broken body"), origin), *wire.ask(stream=True))
+    events = wire.events(reply.body) if reply.status == 200 else [reply.json]
+    said = reply.body.decode()
+    assert events[-1].get("type") in {"error", "response.failed"} or "error" in events[-1]
+    assert "look" in said or wire.surface == GEMINI
+    assert not [one for one in events if one.get("type") in FINISHED]
+    assert not any(word in said for word in ('tool_calls"}', "functionCall", "finishReason"))

@@ -367,14 +367,14 @@ def test_a_tier_that_is_told_late_is_remembered(end):
     ("arguments", "form", "sound"), [('{"a":', Form.FUNCTION, False), ('{"a":1}', Form.FUNCTION, True), ("{", Form.CUSTOM, True)]
 )
 def test_half_a_call_is_no_end_of_an_answer_that_says_it_is_done(arguments, form, sound, stop, choice):
-    """What has streamed stays; cut short by something else it may stand."""
+    """What has streamed stays; cut short by something else it may stand, and until that is known half a call is not told as one that has closed."""
     call = called(arguments, form, choice)
     one, told = translated([START, opened(), CLOSED, *call, Finish(stop, choice=choice), *[FINISH] * choice, END], several=True)
     one.feed(FRAME)
     good = sound or stop not in {Stop.END, Stop.STOP_SEQUENCE, Stop.TOOLS}
     assert told == [
         BEGUN,
-        *parts(opened(), CLOSED, *call),
+        *parts(opened(), CLOSED, *(call if good else call[:-1])),
         closed(*([Stop.END] if choice else [stop]), more={1: stop} if choice else {}) if good else BAD,
     ]
     assert ("answer:half_call" in held(one.held)) == (not sound)
