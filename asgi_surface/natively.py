@@ -60,6 +60,8 @@ def attempt(codec: Codec, inbound: Inbound, route: Route, binding: Binding, *, t
     renamed = not codec.model_in_path and model != inbound.model
     if renamed:
         members = {**members, "model": Raw(msgspec.json.encode(model))}
+    # What of the client's wishes the upstream is not told, its usage in a stream for one, is still what its answer is written by.
+    said = _said(codec, members, stream=inbound.stream) if crossed or binding.carrier is not None else None
     if crossed:
         members = _crossing(codec, binding, members, streams=streams)
     body, lost = outbound.enveloped(inbound, binding, model, members)
@@ -86,12 +88,12 @@ def attempt(codec: Codec, inbound: Inbound, route: Route, binding: Binding, *, t
         carrier=binding.carrier,
     )
     if binding.carrier is not None:
-        return Decision(plan, Draft(m.encode(body), _said(codec, members, stream=inbound.stream)))
-    return Decision(plan, Draft(m.encode(members) if gated.changed or renamed or cuts or crossed else inbound.body))
+        return Decision(plan, Draft(m.encode(body), said))
+    return Decision(plan, Draft(m.encode(members) if gated.changed or renamed or cuts or crossed else inbound.body, said))
 
 
 def _said(codec: Codec, members: m.Members, *, stream: bool) -> ir.Request:
-    """The request for answers that repeat it, as far as it can be lifted: who writes them cannot read it in its envelope."""
+    """The request for answers that repeat it, as far as it can be lifted: who writes them cannot read it in its envelope, nor once it was crossed."""
     try:
         return codec.lift(members, stream).request
     except RequestError:

@@ -180,10 +180,13 @@ def test_a_stream_of_another_surface_is_told_event_by_event(run, wires, client, 
     assert (record.frames, record.bytes) == (len(frames), len(reply.body))
 
 
+@pytest.mark.parametrize("binding", ["", NEVER], ids=["all the same", "as declared"])
 @pytest.mark.parametrize("wanted", [True, False])
 @pytest.mark.parametrize("origin", SURFACES)
-def test_a_client_of_chat_may_ask_for_usage(run, wires, origin, wanted):
-    _, reply, _, _ = run(CHAT, origin, stream=True, members={"stream_options": {"include_usage": wanted}}, chunks=[wires[origin].document])
+def test_a_client_of_chat_may_ask_for_usage(run, wires, origin, wanted, binding):
+    """Also where the upstream, which is not asked to stream, is not told so."""
+    options = {"stream_options": {"include_usage": wanted}}
+    _, reply, _, _ = run(CHAT, origin, stream=True, binding=binding, members=options, chunks=[wires[origin].document])
     usage = [one["usage"] for one in wires[CHAT].events(reply.body)[:-1] if one.get("usage")]
     assert [(one["prompt_tokens"], one["completion_tokens"]) for one in usage] == [(3, 2)] * wanted
 
