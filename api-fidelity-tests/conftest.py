@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from grammar import check
+from grammar.watch import Watch
 from hypothesis import HealthCheck, settings
 
 from asgi_surface import Gateway, Outcome
@@ -31,6 +33,10 @@ BINDING_PATHS = {
     GEMINI: "/v1beta/models/{model}:{method}",
 }
 PLAIN = ["streaming", "tools", "parallel-tools", "reasoning", "images", "files", "structured-output"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "ungrammatical(reason): the test's streams may break their surface's grammar, for this reason")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -322,283 +328,46 @@ def apart() -> Callable[[Coroutine[Any, Any, Any]], Any]:
     return run
 
 
-# The grammar of each surface's streams, by the wire's own rules; a broken one is an AssertionError that names it. Shares nothing with the package.
-
-
-def _blocks(body: bytes) -> list[tuple[str | None, str]]:
-    """Event name and data of each block of an SSE body that has data."""
-    text = body.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n").replace("\r", "\n")
-    assert not text or text.endswith("\n\n"), "an unfinished block"
-    found = []
-    for block in text.split("\n\n"):
-        lines = [line for line in block.split("\n") if line and not line.startswith(":")]
-        fields = [(name, value.removeprefix(" ")) for name, _, value in (line.partition(":") for line in lines)]
-        data = [value for name, value in fields if name == "data"]
-        if data:
-            found.append((next((value for name, value in fields if name == "event"), None), "\n".join(data)))
-    return found
-
-
-def _objects(texts: Sequence[str]) -> list[dict[str, Any]]:
-    found = [json.loads(text) for text in texts]
-    assert all(isinstance(one, dict) for one in found), "a frame that is no object"
-    return found
-
-
-def _typed(body: bytes, *, named: bool) -> list[dict[str, Any]]:
-    """The events of a surface that names them."""
-    blocks = _blocks(body)
-    events = _objects([data for _, data in blocks])
-    for (name, _), event in zip(blocks, events, strict=True):
-        assert name == event.get("type") or (name is None and not named), "an event under another name"
-    return events
-
-
-def _ends(events: Sequence[Any], terminals: Callable[[Any], bool]) -> None:
-    places = [place for place, event in enumerate(events) if terminals(event)]
-    assert places, "no terminal"
-    assert len(places) == 1, "two terminals"
-    assert places == [len(events) - 1], "something after the terminal"
-
-
-def _chat_grammar(body: bytes) -> None:
-    blocks = _blocks(body)
-    told = [data if data == "[DONE]" else _objects([data])[0] for _, data in blocks]
-    assert not any(name for (name, _), event in zip(blocks, told, strict=True) if "error" not in event), "a named chunk"
-    _ends(told, lambda event: event == "[DONE]" or bool(event.get("error")))
-    chunks = told[:-1]
-    ids = {chunk.get("id") for chunk in chunks}
-    assert len(ids) == 1 or not chunks, "two ids"
-    assert all(ids), "no id"
-    for member in ("object", "created", "model"):
-        assert len({chunk.get(member) for chunk in chunks}) <= 1, f"two values of {member}"
-    finished: set[int] = set()
-    calls: dict[int, list[int]] = {}
-    counted = False
-    for chunk in chunks:
-        assert not counted, "something after the usage chunk"
-        counted = not chunk["choices"]
-        assert not counted or (chunk.get("usage") and finished), "a chunk without choices that is no usage chunk after the finish"
-        for choice in chunk["choices"]:
-            index = choice["index"]
-            assert index not in finished, "a choice goes on after its finish"
-            assert index in calls or choice["delta"].get("role") == "assistant", "no role first"
-            for call in choice["delta"].get("tool_calls") or ():
-                _call_grammar(call, calls.setdefault(index, []))
-            calls.setdefault(index, [])
-            finished |= {index} if choice.get("finish_reason") else set()
-    assert told[-1] != "[DONE]" or (calls and finished == set(calls)), "an end without a finish"
-
-
-def _call_grammar(call: dict[str, Any], seen: list[int]) -> None:
-    said = call.get("function") or call.get("custom") or {}
-    if call["index"] in seen:
-        assert not call.get("id"), "a call's id twice"
-        assert not said.get("name"), "a call's name twice"
-        return
-    assert call["index"] == len(seen), "a call out of its order"
-    assert call.get("id"), "a call without its id"
-    assert said.get("name"), "a call without its name"
-    seen.append(call["index"])
-
-
-_PIECES = {
-    "text_delta": {"text"},
-    "input_json_delta": {"tool_use", "server_tool_use"},
-    "thinking_delta": {"thinking"},
-    "signature_delta": {"thinking"},
-    "citations_delta": {"text"},
-    "compaction_delta": {"compaction"},
-}
-
-
-def _messages_grammar(body: bytes) -> None:
-    events = [event for event in _typed(body, named=True) if event["type"] != "ping"]
-    _ends(events, lambda event: event["type"] in {"message_stop", "error"})
-    if len(events) > 1:
-        assert events[0]["type"] == "message_start", "no message_start first"
-        assert {"input_tokens", "output_tokens"} <= events[0]["message"]["usage"].keys(), "no usage in message_start"
-        assert events[0]["message"]["content"] == [], "content in message_start"
-    kind, number, sealed, reasons = None, 0, False, 0
-    searches: list[str] = []
-    for event in events[1:-1]:
-        match event["type"]:
-            case "content_block_start":
-                assert kind is None, "a block inside a block"
-                assert event["index"] == number, "a block out of its order"
-                assert not reasons, "a block after the reason"
-                kind, sealed = event["content_block"]["type"], False
-                _search_grammar(event["content_block"], searches)
-            case "content_block_delta":
-                assert (kind is not None, event["index"]) == (True, number), "a delta outside its block"
-                assert kind in _PIECES[event["delta"]["type"]], "a delta of another kind of block"
-                assert not sealed, "more after the signature"
-                sealed = event["delta"]["type"] == "signature_delta"
-            case "content_block_stop":
-                assert (kind is not None, event["index"]) == (True, number), "a stop of a block that is not open"
-                kind, number = None, number + 1
-            case "message_delta":
-                assert kind is None, "message_delta inside a block"
-                reasons += bool(event["delta"].get("stop_reason"))
-            case other:
-                raise AssertionError(f"{other} inside a message")
-    assert events[-1]["type"] == "error" or reasons == 1, "an end without one reason"
-
-
-def _search_grammar(block: dict[str, Any], asked: list[str]) -> None:
-    """A search that the server runs: its block, and later one with what it gave."""
-    if block["type"] == "server_tool_use":
-        assert block.get("id"), "a search without its id"
-        assert block.get("name"), "a search without its name"
-        asked.append(block["id"])
-    if block["type"] == "web_search_tool_result":
-        assert block.get("tool_use_id") in asked, "results of no search, or twice"
-        asked.remove(block["tool_use_id"])
-        assert "content" in block, "results without their content"
-
-
-_PINGS = {"keepalive", "ping"}
-_WHOLE = ("text", "arguments", "input", "refusal")
-_SAME = ("id", "type", "call_id", "name")
-_PLACE = ("output_index", "content_index", "summary_index", "annotation_index")
-_SEARCH = "response.web_search_call"
-_BEFORE = {"in_progress": None, "searching": "in_progress", "completed": "searching"}
-
-
-def _responses_grammar(body: bytes) -> None:
-    events = [event for event in _typed(body, named=False) if event["type"] not in _PINGS]
-    numbers = [event.get("sequence_number") for event in _typed(body, named=False) if event["type"] not in _PINGS or "sequence_number" in event]
-    assert numbers == list(range(len(numbers))), "sequence numbers with gaps"
-    ends = {"response.completed", "response.incomplete", "response.failed", "error"}
-    _ends(events, lambda event: event["type"] in ends)
-    if events[0]["type"] == "error":
-        return
-    assert events[0]["type"] == "response.created", "no response.created first"
-    assert len({event["response"]["id"] for event in events if "response" in event}) == 1, "two response ids"
-    announced: dict[int, Any] = {}
-    done: dict[int, Any] = {}
-    strands: dict[tuple[Any, ...], str | None] = {}
-    for event in events:
-        _item_grammar(event, announced, done, strands)
-    if events[-1]["type"] == "error":
-        return
-    whole, output = [done[index] for index in sorted(done)], events[-1]["response"]["output"]
-    failed = events[-1]["type"] == "response.failed"
-    assert output == whole or (failed and all(item in whole for item in output)), "another output than the items that were done"
-    assert failed or done.keys() == announced.keys(), "an end with an item that is not done"
-
-
-def _item_grammar(event: dict[str, Any], announced: dict[int, Any], done: dict[int, Any], strands: dict[tuple[Any, ...], str | None]) -> None:
-    place, kind = event.get("output_index"), event["type"]
-    if place is None:
-        return
-    if kind == "response.output_item.added":
-        assert place == len(announced), "an item out of its order"
-        assert event["item"]["id"] not in {item["id"] for item in announced.values()}, "an item's id twice"
-        announced[place] = event["item"]
-        return
-    assert place in announced, "an item that was not announced"
-    assert place not in done, "more of an item that is done"
-    if kind == "response.output_item.done":
-        assert [event["item"].get(name) for name in _SAME] == [announced[place].get(name) for name in _SAME], "another item than was announced"
-        done[place] = event["item"]
-        return
-    assert event["item_id"] == announced[place]["id"], "another item's id"
-    _strand_grammar(event, kind.rpartition("."), announced[place], strands)
-
-
-def _strand_grammar(event: dict[str, Any], kind: tuple[str, str, str], item: dict[str, Any], strands: dict[tuple[Any, ...], str | None]) -> None:
-    """One text, one argument string, one content part or one search of an item: deltas or steps, then what they make, once."""
-    stem, _, step = kind
-    key = (stem, *(event.get(name) for name in _PLACE))
-    if stem == _SEARCH:
-        assert item["type"] == "web_search_call", "a step of another kind of item"
-        assert strands.get(key) == _BEFORE[step], "a search's steps out of their order"
-        strands[key] = step
-    elif step in {"added", "delta"}:
-        assert strands.get(key, "") is not None, "more of what is done"
-        assert step == "delta" or key not in strands, "a part announced twice"
-        strands[key] = (strands.get(key) or "") + (event["delta"] if step == "delta" else "")
-    elif step == "done":  # pragma: no branch -- other hosted tools have steps of their own
-        assert strands.get(key, "") is not None, "done twice"
-        whole = next((event[name] for name in _WHOLE if name in event), strands.get(key, ""))
-        assert whole == strands.get(key, whole), "another text than its deltas"
-        strands[key] = None
-
-
-def _gemini_grammar(body: bytes, *, array: bool) -> None:
-    blocks = [] if array else _blocks(body)
-    assert not any(name for name, data in blocks if '"error"' not in data), "a named chunk"
-    chunks = json.loads(body) if array else _objects([data for _, data in blocks])
-    assert all(isinstance(chunk, dict) for chunk in chunks), "a frame that is no object"
-    _candidates_grammar(chunks)
-    spent = 0
-    for chunk in chunks:
-        total = chunk.get("usageMetadata", {}).get("totalTokenCount", spent)
-        assert total >= spent, "usage that shrinks"
-        spent = total
-        parts = [part for one in chunk.get("candidates", ()) for part in one.get("content", {}).get("parts", ())]
-        assert all(call["name"] for call in (part["functionCall"] for part in parts if "functionCall" in part)), "a call without its name"
-
-
-def _candidates_grammar(chunks: Sequence[dict[str, Any]]) -> None:
-    """Each candidate ends once, and the last that is said is an end: of a candidate, of all (an error) or of none (a blocked prompt)."""
-    seen: set[int] = set()
-    finished: set[int] = set()
-    broken = False
-    for chunk in chunks:
-        assert not broken, "something after the terminal"
-        broken = "error" in chunk or "blockReason" in chunk.get("promptFeedback", {})
-        assert not broken or not seen or seen != finished, "two terminals"
-        for one in chunk.get("candidates", ()):
-            index, reason = one.get("index", 0), one.get("finishReason")
-            assert index not in finished, "two terminals" if reason else "something after the terminal"
-            seen.add(index)
-            finished |= {index} if reason else set()
-    assert broken or (seen and seen == finished), "no terminal"
-    assert broken or any(one.get("finishReason") for one in chunks[-1].get("candidates", ())), "something after the terminal"
-
-
-_GRAMMARS = {CHAT: _chat_grammar, RESPONSES: _responses_grammar, MESSAGES: _messages_grammar, GEMINI: functools.partial(_gemini_grammar, array=False)}
-_STREAMS = {"/chat/completions": CHAT, "/responses": RESPONSES, "/messages": MESSAGES, ":streamGenerateContent": GEMINI}
-
-
-def _check(surface: str, body: bytes, *, array: bool = False) -> None:
-    if array:
-        _gemini_grammar(body, array=True)
-    else:
-        _GRAMMARS[surface](body)
-
-
-def _check_reply(path: str, reply: Reply) -> None:
-    """A stream that was ended, whichever test asked for it."""
-    surface = next((name for end, name in _STREAMS.items() if path.endswith(end)), None)
-    media = reply.headers.get("content-type", "") if reply.messages and reply.status == 200 and reply.whole else ""
-    array = surface == GEMINI and media.startswith("application/json") and reply.body.lstrip().startswith(b"[")  # a dry run tells an object
-    if surface and (array or media.startswith("text/event-stream")):
-        _check(surface, reply.body, array=array)
+# Every stream of every test is held against its surface's grammar.
 
 
 @pytest.fixture(scope="session")
 def grammar() -> Callable[..., None]:
-    """Holds a client's whole stream against its surface's grammar: `grammar(surface, body, array=False)`."""
-    return _check
+    """Holds a client's whole stream against its surface's grammar: `grammar(surface, body, array=False, relayed=False)`."""
+    return check
+
+
+@pytest.fixture(scope="session")
+def watch() -> Iterator[Watch]:
+    """What sees every stream of this process."""
+    one = Watch()
+    with one.installed():
+        yield one
+    one.drain()
+
+
+@pytest.fixture(autouse=True)
+def _grammatical(request: pytest.FixtureRequest, watch: Watch) -> Iterator[None]:
+    """Whoever asks and however: what a client got is a stream of its surface, or the test is marked `ungrammatical` with its reason."""
+    mark = request.node.get_closest_marker("ungrammatical")
+    watch.test, watch.excused = request.node.nodeid, mark is not None and bool(mark.args[0])
+    yield
+    watch.drain()
 
 
 @pytest.fixture
-def ask(apart) -> Callable[..., Reply]:
+def ask(apart, watch) -> Callable[..., Reply]:
     """Drives an ASGI app with one request. `leave` seconds after the body the client leaves; `extra` goes into the scope. A stream is held against
-    its surface's grammar, but with `grammar=False`: for native relays of what an upstream is made to say wrongly.
+    its surface's grammar at once.
 
     `inbox` are the messages the server has instead of the one body; `sink` is awaited for each message before it counts as sent. Nothing may be
     left running, and nothing may have failed behind the request's back.
     """
 
-    def send(app, path: str, body: Any = None, *, headers: Sequence[tuple[str, str]] = (), grammar: bool = True, **options: Any) -> Reply:
+    def send(app, path: str, body: Any = None, *, headers: Sequence[tuple[str, str]] = (), **options: Any) -> Reply:
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         reply = apart(one(app, path, raw, headers, **options))
-        if grammar:
-            _check_reply(path.partition("?")[0], reply)
+        watch.drain()
         return reply
 
     async def one(app, path, raw, headers, *, method="POST", leave=None, inbox=None, sink=None, **extra) -> Reply:

@@ -25,11 +25,11 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 def limited(ask, gateway, upstream, wires, records):
     """One request under the limits given; gives the wire, the reply, the upstream and the record."""
 
-    def one(name, *, stream=True, sink=None, leave=None, grammar=True, chunks=(), limits, **script):
+    def one(name, *, stream=True, sink=None, leave=None, chunks=(), limits, **script):
         wire = wires[name]
         up = upstream(chunks=chunks, **script)
         top = "[limits]\n" + "".join(f"{limit} = {value}\n" for limit, value in {"keepalive_seconds": 0, **limits}.items())
-        reply = ask(gateway(up, wire.surface, top=top), *wire.ask(stream=stream), sink=sink, leave=leave, grammar=grammar)
+        reply = ask(gateway(up, wire.surface, top=top), *wire.ask(stream=stream), sink=sink, leave=leave)
         [record] = records
         assert len(up.calls) == 1
         return wire, reply, up, record
@@ -222,9 +222,8 @@ def test_after_a_keep_alive_a_failure_is_told_in_the_stream(limited, wires, name
         "error event": {"chunks": [0.08, b"data: " + wire.error + b"\n\n"]},
         "document": {"chunks": [0.08, wire.error]},
     }[how]
-    relayed = name == RESPONSES and how == "error event"  # no event with a type and a number
     limits = {**BEATING, "first_byte_seconds": 0.1 if how == "silence" else 30}
-    wire, reply, _, record = limited(name, limits=limits, grammar=not relayed, **script)
+    wire, reply, _, record = limited(name, limits=limits, **script)
     code = {"status": Code.UPSTREAM_RATE_LIMITED, "silence": Code.UPSTREAM_TIMEOUT, "error event": Code.UPSTREAM_ERROR}.get(
         how, Code.UPSTREAM_RATE_LIMITED
     )

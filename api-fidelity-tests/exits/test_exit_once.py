@@ -36,11 +36,11 @@ def said(record):
 def run(ask, gateway, upstream, wires, records):
     """One request to a scripted upstream that is called once; gives the wire, the reply and the record."""
 
-    def one(name, *, stream, app=None, members=None, leave=None, sink=None, options=None, grammar=True, **script):
+    def one(name, *, stream, app=None, members=None, leave=None, sink=None, options=None, **script):
         wire = wires[name]
         path, body = wire.ask(stream=stream, **(members or {}))
         up = upstream(**script)
-        reply = ask(gateway(app or up, wire.surface, **(options or {})), path, body, leave=leave, sink=sink, grammar=grammar)
+        reply = ask(gateway(app or up, wire.surface, **(options or {})), path, body, leave=leave, sink=sink)
         assert len(up.calls) == (app is None)
         [record] = records
         return wire, reply, record
@@ -124,7 +124,7 @@ def test_the_upstreams_own_error_is_the_terminal(run, wires, name):
     first = wires[name].frames[0]
     error = {MESSAGES: b"event: error\n", "array": b","}.get(name, b"") + (b"" if name == "array" else b"data: ") + wires[name].error
     chunks = [first, error + b"\n\n", *wires[name].frames[1:]]
-    wire, reply, record = run(name, stream=True, chunks=chunks, grammar=name != RESPONSES)  # its errors are events with a type and a number
+    wire, reply, record = run(name, stream=True, chunks=chunks)  # its errors are events with a type and a number
     assert reply.whole
     assert reply.body.startswith(first + error)
     assert wire.end(reply.body) == "error"
@@ -149,7 +149,7 @@ def test_usage_after_the_end_counts_for_the_record(run, wires):
 
 def test_a_chat_stream_without_done_is_completed_and_none_is_invented(run, wires):
     frames = wires[CHAT].frames[:3]
-    _, reply, record = run(CHAT, stream=True, chunks=frames, grammar=False)  # no [DONE]
+    _, reply, record = run(CHAT, stream=True, chunks=frames)  # no [DONE]
     assert reply.whole
     assert reply.body == b"".join(frames)
     assert said(record) == DONE

@@ -544,7 +544,7 @@ def test_a_slow_client_gets_no_sign_of_life_into_a_write(run, wires):
 @pytest.mark.parametrize("client", [RESPONSES, MESSAGES])
 def test_a_client_that_leaves_in_mid_search_ends_everything(run, search, client, stream):
     search.delay = 0.6
-    reply, model, record = run(client, CHAT, run.said("So. ", (SEARCH,)), stream=stream, leave=0.3, grammar=False)
+    reply, model, record = run(client, CHAT, run.said("So. ", (SEARCH,)), stream=stream, leave=0.3)
     assert (record.ending, len(model.calls), len(search.asked)) == (Ending.DISCONNECTED, 1, 1)
     assert not reply.whole if stream else reply.messages == []
 
@@ -554,7 +554,7 @@ def test_a_client_that_leaves_in_a_later_round_is_not_served_any_more(run):
         if b"No." in message.get("body", b""):
             raise OSError
 
-    _, model, record = run(RESPONSES, CHAT, run.said("So. ", (SEARCH,)), run.said("No."), stream=True, sink=sink, grammar=False)
+    _, model, record = run(RESPONSES, CHAT, run.said("So. ", (SEARCH,)), run.said("No."), stream=True, sink=sink)
     assert (record.ending, len(model.calls)) == (Ending.DISCONNECTED, 2)
 
 

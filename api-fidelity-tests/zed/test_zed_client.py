@@ -272,7 +272,7 @@ def test_turns_are_finished_against_every_upstream(complete, grammar, records, p
     read_turn.calls = [[name, json.loads(arguments)] for name, arguments in read_turn.calls]
     assert (end, read_turn) == ("stream_ended", Turn(**SAID[turn], stop=STOPS[inner][turn]))
     again = sse(events, named="type" in events[0])
-    grammar(inner, b"".join([*again, b"data: [DONE]\n\n"] if inner == CHAT else again))
+    grammar(inner, b"".join([*again, b"data: [DONE]\n\n"] if inner == CHAT else again), relayed=surface == inner)
     assert reply.headers["x-surface-mode"] == ("native" if surface == inner else f"{inner}->{surface}")
     assert [(one.surface, one.ending, one.usage.output) for one in records] == [("zed-completions", Ending.COMPLETED, 2)]
     assert not {"thread_id", "prompt_id", "provider", "provider_request"} & app.calls[0].json.keys()

@@ -78,13 +78,13 @@ dialect = {{ zed_provider = "{provider}" }}
 def run(ask, upstream, wires, records):
     """One request to a gateway with one Zed binding. Gives the wire, the reply, the calls that reached the upstream, and the record."""
 
-    def one(client, provider, chunks=(), *, stream=True, headers=WRAPPED, members=None, path=None, grammar=True, **script):
+    def one(client, provider, chunks=(), *, stream=True, headers=WRAPPED, members=None, path=None, **script):
         options = {name: script.pop(name) for name in ("features", "top", "binding", "upstream_model") if name in script}
         sent = script.pop("sent", ())
         wire, up = wires[client], upstream(chunks=chunks, headers=headers, **script)
         gateway = Gateway(catalog=build(routes(provider, **options)), upstream=up, record=records.append)
         asked, body = wire.ask(stream=stream, **(members or {}))
-        reply = ask(gateway, path or asked, body, headers=sent, grammar=grammar)
+        reply = ask(gateway, path or asked, body, headers=sent)
         assert reply.whole
         return wire, reply, up.calls, records[-1]
 
@@ -466,10 +466,8 @@ FIRST_TEXT = {"anthropic": 5, "open_ai": 5, "google": 3, "x_ai": 3}  # lines up 
 def test_a_failure_after_events_ends_the_stream_with_an_error(run, lines, client, provider, late):
     said = lines(provider)
     place = -1 if late else FIRST_TEXT[provider]
-    # Natively a Gemini chunk with its finish has passed by then.
-    script = {"grammar": not (late and provider == "google" and client in (GEMINI, "array"))}
     chunks = [*said[:place], failed("upstream_http_529", "sk-0123456789abcdef"), *said[place:]]
-    wire, reply, _, record = run(client, provider, chunks, **script)
+    wire, reply, _, record = run(client, provider, chunks)
     assert (reply.status, wire.end(reply.body)) == (200, "error")
     assert (record.ending, record.code) == (Ending.FAILED, Code.UPSTREAM_OVERLOADED)
     assert b"sk-0123456789abcdef" not in reply.body
