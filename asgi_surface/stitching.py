@@ -94,11 +94,11 @@ class Stitch:
         return next(self._places)
 
     def seeks(self, part: object) -> bool:
-        """Whether a part is a call of the resident's tool."""
+        """Whether a part is a call of the resident's tool, which stands in no namespace."""
         if not isinstance(part, Call):
             return False
-        alias = self.context.aliases.get(part.name)
-        return self._tool == (part.name if alias is None else alias.name)
+        called = self.context.aliases.get(part.name, part)
+        return (called.namespace, called.name) == (None, self._tool)
 
     def open(self, start: Start, usage: Usage | None) -> bytes:
         """The answer begins, once. A further round may have another model or tier."""

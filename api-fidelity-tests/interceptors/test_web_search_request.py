@@ -151,6 +151,29 @@ def test_the_functions_name_is_not_one_of_the_clients(surface, tools):
     assert named(*own)[-1] == "*web_search_3"
 
 
+@pytest.mark.parametrize(
+    ("surface", "body"),
+    [
+        (CHAT, {"tools": [{"type": "function", "function": {"name": ["a"]}}, {"type": "custom", "custom": 3}, SEARCH], "tool_choice": "auto"}),
+        (CHAT, {"tools": [SEARCH], "tool_choice": {"type": "allowed_tools", "allowed_tools": 3}}),
+        (RESPONSES, {"tools": [{"type": "function", "name": {}}, {"type": "namespace", "name": [], "tools": []}, SEARCH | {"filters": 3}]}),
+        (RESPONSES, {"tools": [SEARCH], "input": [{"type": "web_search_call", "action": {"query": 3, "sources": 3}}]}),
+        (MESSAGES, {"tools": [{"name": ["a"]}, {"type": "web_search_1", "name": []}], "tool_choice": {"type": "tool", "name": []}}),
+    ],
+)
+def test_nonsense_beside_a_search_is_left_to_the_planner(surface, body):
+    applies, changed = visit(surface, body)
+    assert (applies, named(*changed["tools"][-1:])) == (True, ["*web_search"])
+
+
+def test_a_namespaces_function_of_that_name_is_the_clients():
+    """A choice calls it by its bare name."""
+    tools = [SEARCH, {"type": "namespace", "name": "n", "description": "d", "tools": [OWN | {"name": "web_search"}]}]
+    applies, changed = visit(RESPONSES, {"tools": tools, "tool_choice": SEARCH})
+    assert (applies, named(*changed["tools"])) == (True, ["*web_search_2", "n"])
+    assert changed["tool_choice"] == {"type": "function", "name": "web_search_2"}
+
+
 def test_the_names_of_the_deprecated_functions_count_too():
     body = {"functions": [{"name": "web_search"}], "web_search_options": {}}
     assert named(*visit(CHAT, body)[1]["tools"]) == ["*web_search_2"]
@@ -343,6 +366,7 @@ FOREIGN = [
     {"type": "text", "text": "t", "citations": [FOREIGN_CITED, {"type": "char_location"}, 3]},
     {"type": "text", "text": "t", "citations": None},
 ]
+OF_NOTHING = {"type": "text", "text": "[Searched the web. Found:\n- One https://a.example]"}
 TOLD = {"type": "text", "text": '[Searched the web for "news". Found:\n- One https://a.example]'}
 
 
@@ -356,6 +380,7 @@ def history(*blocks, role="assistant"):
         ([USE, RESULT], [TOLD]),
         ([{"type": "text", "text": "So"}, USE, RESULT], [{"type": "text", "text": "So"}, TOLD]),
         ([USE], [{"type": "text", "text": '[Searched the web for "news".]'}]),
+        ([USE, RESULT | {"tool_use_id": []}], [{"type": "text", "text": '[Searched the web for "news".]'}, OF_NOTHING]),
         ([USE | {"input": None}, RESULT | {"content": []}], [{"type": "text", "text": "[Searched the web.]"}]),
         ([RESULT], [{"type": "text", "text": "[Searched the web. Found:\n- One https://a.example]"}]),
         (

@@ -570,6 +570,22 @@ def test_searches_beside_calls_of_the_clients_are_shown_and_the_client_goes_on(g
     assert (len(model.calls), search.queries, record.stop) == (1, ["news"], "tools")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("upstream", SURFACES)
+def test_a_call_into_a_namespace_is_the_clients(go, run, search, upstream, stream):
+    """Also where the model takes it from the history, and the tool is offered no more."""
+    name = "web_search" if upstream == RESPONSES else "mcp__web_search"
+    call = {"type": "function_call", "call_id": "c", "name": "web_search", "namespace": "mcp", "arguments": "{}"}
+    items = [{"role": "user", "content": "hi"}, call, {"type": "function_call_output", "call_id": "c", "output": "x"}]
+    space = {"type": "namespace", "name": "mcp", "description": "d", "tools": [OWN_TOOL[RESPONSES]["tools"][1] | {"name": "web_search"}]}
+    members = {"input": items, "tools": [{"type": "web_search"}, space]}
+    told, model, _ = go(RESPONSES, upstream, run.said("", ((name, QUERY),)), members=members, stream=stream)
+    assert (told.calls, told.searches, search.asked, len(model.calls)) == (["web_search"], [], [], 1)
+    if upstream != RESPONSES:
+        told, model, _ = go(RESPONSES, upstream, run.said("", ((name, QUERY),)), members=members | {"tools": [{"type": "web_search"}]}, stream=stream)
+        assert (told.calls, told.searches, search.asked, len(model.calls)) == (["web_search"], [], [], 1)
+
+
 class Counter(Interceptor):
     """Counts what it is asked, and what leaves."""
 

@@ -6,7 +6,21 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from asgi_surface.interceptors.web_search import openai
-from asgi_surface.interceptors.web_search.words import DESCRIPTION, SCHEMA, Object, Wish, Words, elements, fields, hosted, packed, replaced, turns
+from asgi_surface.interceptors.web_search.words import (
+    DESCRIPTION,
+    SCHEMA,
+    Object,
+    Wish,
+    Words,
+    elements,
+    fields,
+    hosted,
+    obj,
+    packed,
+    replaced,
+    turns,
+    word,
+)
 from asgi_surface.members import Members
 from asgi_surface.residents import Finding
 
@@ -20,15 +34,20 @@ def _wish(members: Members) -> Wish | None:
 
 
 def _names(members: Members) -> Collection[str]:
-    tools = [(tool.get("function") or tool.get("custom") or {}).get("name") for tool in map(fields, elements(members.get("tools")))]
-    return {name for name in (*tools, *(fields(raw).get("name") for raw in elements(members.get("functions")))) if name}
+    tools = [obj(tool.get("function") or tool.get("custom")) for tool in map(fields, elements(members.get("tools")))]
+    return {word(one.get("name")) for one in (*tools, *map(fields, elements(members.get("functions"))))}
 
 
 def _named(name: str) -> Object:
     return {"type": "function", "function": {"name": name}}
 
 
-_CHOOSING: Final = openai.Choosing(_named, lambda choice: choice.setdefault("allowed_tools", {}))
+def _allowed(choice: Object) -> Object:
+    choice["allowed_tools"] = within = obj(choice.get("allowed_tools"))
+    return within
+
+
+_CHOOSING: Final = openai.Choosing(_named, _allowed)
 
 
 def _offered(members: Members, name: str) -> Members:

@@ -22,12 +22,14 @@ from asgi_surface.interceptors.web_search.words import (
     elements,
     fields,
     hosted,
+    obj,
     packed,
     remembered,
     replaced,
     searches,
     strings,
     turns,
+    word,
 )
 from asgi_surface.ir import Citation, SealKind
 from asgi_surface.members import Members
@@ -47,11 +49,11 @@ def _wish(members: Members) -> Wish | None:
 
 
 def _names(members: Members) -> Collection[str]:
-    return {fields(raw).get("name") or "" for raw in elements(members.get("tools")) if not searches(raw)}
+    return {word(fields(raw).get("name")) for raw in elements(members.get("tools")) if not searches(raw)}
 
 
 def _offered(members: Members, name: str) -> Members:
-    chosen = {tool.get("name") for tool in hosted(members)}
+    chosen = {word(tool.get("name")) for tool in hosted(members)}
     tools: list[Raw] = []
     placed = False
     for raw in elements(members.get("tools")):
@@ -63,7 +65,7 @@ def _offered(members: Members, name: str) -> Members:
             tools.append(packed({"name": name, "description": DESCRIPTION, "input_schema": SCHEMA, **mark}))
     members = replaced(members, tools=packed(tools))
     choice = fields(members.get("tool_choice"))
-    named = choice.get("type") == "tool" and choice.get("name") in chosen
+    named = choice.get("type") == "tool" and word(choice.get("name")) in chosen
     return replaced(members, tool_choice=packed(choice | {"name": name})) if named else members
 
 
@@ -100,16 +102,15 @@ def _message(raw: Raw) -> Raw:
 def _blocks(blocks: list[Object]) -> list[Object]:
     """Each search of the gateway's where it was called, and text without what it cites of them."""
     ours = [block for block in blocks if _is_own(block)]
-    results = {block.get("tool_use_id"): block for block in ours if block["type"] == _RESULT}
+    results = {word(block.get("tool_use_id")): block for block in ours if block["type"] == _RESULT}
     told = []
     for block in blocks:
         if block not in ours:
             told.append(_uncited(block))
         elif block["type"] != _RESULT:
-            query = block.get("input")
-            told.append(_text(str(query.get("query") or "") if isinstance(query, dict) else "", results.pop(block.get("id"), {})))
-        elif block.get("tool_use_id") in results:
-            told.append(_text("", results.pop(block.get("tool_use_id"))))
+            told.append(_text(word(obj(block.get("input")).get("query")), results.pop(word(block.get("id")), {})))
+        elif word(block.get("tool_use_id")) in results:
+            told.append(_text("", results.pop(word(block.get("tool_use_id")))))
     return told
 
 
@@ -120,7 +121,7 @@ def _is_own(block: Object) -> bool:
 def _text(query: str, result: Object) -> Object:
     content = result.get("content", [])
     found = content if isinstance(content, list) else []
-    sources = [Citation(str(one.get("url")), str(one.get("title") or "")) for one in found if isinstance(one, dict)]
+    sources = [Citation(word(one.get("url")), word(one.get("title"))) for one in map(obj, found)]
     return {"type": "text", "text": remembered(query, sources, failed=isinstance(content, dict))}
 
 

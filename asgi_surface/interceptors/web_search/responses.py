@@ -19,11 +19,13 @@ from asgi_surface.interceptors.web_search.words import (
     elements,
     fields,
     hosted,
+    obj,
     packed,
     remembered,
     replaced,
     strings,
     turns,
+    word,
 )
 from asgi_surface.ir import Citation
 from asgi_surface.members import Members
@@ -39,8 +41,8 @@ def _wish(members: Members) -> Wish | None:
     tools = hosted(members)
     if not tools:
         return None
-    filters = tools[0].get("filters")
-    allowed, blocked = (strings(filters.get(name)) if isinstance(filters, dict) else () for name in ("allowed_domains", "blocked_domains"))
+    filters = obj(tools[0].get("filters"))
+    allowed, blocked = (strings(filters.get(name)) for name in ("allowed_domains", "blocked_domains"))
     return Wish(uses=count(_decoded(members.get("max_tool_calls"))), allowed=allowed, blocked=blocked)
 
 
@@ -49,7 +51,10 @@ def _decoded(raw: Raw | None) -> object:
 
 
 def _names(members: Members) -> Collection[str]:
-    return {tool["name"] for tool in map(fields, elements(members.get("tools"))) if tool.get("name")}
+    """Those in a namespace too: a choice calls them by their bare names."""
+    tools = list(map(fields, elements(members.get("tools"))))
+    within = [obj(one) for tool in tools if isinstance(tool.get("tools"), list) for one in tool["tools"]]
+    return {word(tool.get("name")) for tool in (*tools, *within)}
 
 
 def _named(name: str) -> Object:
@@ -83,10 +88,11 @@ def _told(raw: Raw, *, ours: bool) -> Raw:
     item = fields(raw)
     if not (own(item) or (ours and item.get("type") == _CALL and not item.get("id"))):
         return raw
-    action = item.get("action")
-    search = action if isinstance(action, dict) else {}
-    sources = [Citation(one["url"]) for one in search.get("sources") or () if isinstance(one, dict) and isinstance(one.get("url"), str)]
-    text = remembered(str(search.get("query") or ""), sources, failed=item.get("status") == "failed")
+    search = obj(item.get("action"))
+    said = search.get("sources")
+    urls = [word(obj(one).get("url")) for one in said] if isinstance(said, list) else []
+    sources = [Citation(url) for url in urls if url]
+    text = remembered(word(search.get("query")), sources, failed=item.get("status") == "failed")
     return packed({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]})
 
 

@@ -82,6 +82,16 @@ def fields(raw: Raw | bytes | None) -> Object:
         return {}
 
 
+def obj(value: object) -> Object:
+    """A value that is to be an object; an empty one in the place of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def word(value: object) -> str:
+    """A value that is to be a text; "" in the place of anything else."""
+    return value if isinstance(value, str) else ""
+
+
 def outline(raw: Raw) -> Members:
     """The same without looking into them: a tool's schema may be large."""
     try:

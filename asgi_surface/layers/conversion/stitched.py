@@ -109,4 +109,5 @@ def _without(request: Request, tool: str) -> Request:
     if choice is not None and choice.names is not None:
         names = tuple(name for name in choice.names if name != tool)
         choice = structs.replace(choice, names=names) if names else None
-    return structs.replace(request, tools=tuple(one for one in request.tools if one.name != tool), choice=choice)
+    tools = tuple(one for one in request.tools if (one.namespace, one.name) != (None, tool))
+    return structs.replace(request, tools=tools, choice=choice)
