@@ -45,10 +45,10 @@ class Session(Rewriter, ABC):
         """Runs one search. Raises nothing: what goes wrong is a failed finding."""
 
     @abstractmethod
-    def next(self, turn: bytes, findings: Sequence[Finding], *, native: bool, last: bool) -> Members:
+    def next(self, turn: bytes, findings: Sequence[Finding], *, last: bool) -> Members:
         """The members of the next request: those of the one before, `turn` (an answer as the client's surface has it), and what its calls gave.
 
-        `native` says that the upstream reads them as they are. In the `last` round the model can search no more.
+        In the `last` round the model can search no more.
         """
 
 

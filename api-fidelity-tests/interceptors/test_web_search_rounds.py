@@ -774,6 +774,56 @@ def test_reasoning_comes_back_to_another_surface_with_its_seal(run):
     assert model.calls[1]["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "sig1"}
 
 
+PROVED = {"type": "reasoning.text", "text": "hm", "signature": "SIG", "format": "anthropic-claude-v1", "index": 0}
+CALLING = {"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "web_search", "arguments": QUERY}}]}
+THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+
+
+@pytest.mark.parametrize("client", [CHAT, RESPONSES])
+@pytest.mark.parametrize(
+    ("dialect", "said", "replayed"),
+    [
+        ('reasoning_field = "reasoning"', {"reasoning": "hm"}, {"content": None, "reasoning": "hm"}),
+        ('reasoning_field = "reasoning"', {"content": "So"}, {"content": "So"}),
+        ('reasoning_field = "reasoning_content"', {"reasoning_content": "hm", "content": "So"}, {"content": "So", "reasoning_content": "hm"}),
+        ('reasoning_field = "reasoning_details"', {"reasoning_details": [PROVED]}, {"content": None, "reasoning_details": [PROVED]}),
+        ('reasoning_replay = "never"', {"reasoning_details": [PROVED]}, {"content": None, "reasoning_details": [PROVED]}),
+        ('reasoning_replay = "never"', {"reasoning_content": "hm"}, {"content": None}),
+        ('reasoning_field = "content"', {"content": [THINKING]}, {"content": [THINKING]}),
+        (
+            'reasoning_field = "content"',
+            {"content": [THINKING, {"type": "text", "text": "So"}]},
+            {"content": [THINKING, {"type": "text", "text": "So"}]},
+        ),
+    ],
+)
+def test_reasoning_goes_back_to_a_chat_server_where_its_dialect_says(run, client, dialect, said, replayed):
+    message = {"role": "assistant", "content": None, **said, **CALLING}
+    answer = {"id": "c", "object": "chat.completion", "created": 0, "model": "u"}
+    first = answer | {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    _, model, _ = run(client, CHAT, json.dumps(first).encode(), run.said("So."), binding=f"dialect = {{ {dialect} }}\n")
+    turn = model.calls[1]["messages"][1]
+    assert {name: value for name, value in turn.items() if name not in ("role", "tool_calls")} == replayed
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_has_no_slot_for_proofs_gets_its_reasoning_back_to_the_provider(run, stream):
+    rounds = run.said("", (SEARCH,), thought="hm"), run.said("So.")
+    reply, model, record = run(CHAT, MESSAGES, *rounds, stream=stream)
+    assert model.calls[1]["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "sig1"}
+    assert b"reasoning_details" not in reply.body
+    assert record.dropped == ("answer:seals",)
+
+
+def test_reasoning_without_a_proof_stays_beside_that_with_one(run):
+    document = {"id": "m", "type": "message", "role": "assistant", "model": "u", "stop_reason": "tool_use", "usage": {}}
+    thoughts = [{"type": "thinking", "thinking": "a", "signature": ""}, {"type": "thinking", "thinking": "b", "signature": "sig"}]
+    first = document | {"content": [*thoughts, {"type": "tool_use", "id": "t", "name": "web_search", "input": {"query": "news"}}]}
+    _, model, _ = run(CHAT, MESSAGES, json.dumps(first).encode(), run.said("So."), binding="dialect = { signatures = false }\n")
+    told = [block for block in model.calls[1]["messages"][1]["content"] if block["type"] == "thinking"]
+    assert told == [{"type": "thinking", "thinking": "a"}, thoughts[1]]
+
+
 def test_a_client_of_the_deprecated_functions_is_served(go, run):
     functions = {"functions": [{"name": "look", "parameters": {"type": "object"}}]}
     told, _, _ = go(CHAT, RESPONSES, run.said("", (SEARCH,)), run.said(ANSWER), members=functions)

@@ -18,7 +18,6 @@ from asgi_surface.errors import Code, GatewayError, RequestError, UpstreamError
 from asgi_surface.framing import Framing
 from asgi_surface.ir import Stop
 from asgi_surface.layers.exchange import ASGIApp, ClientGone, Exchange, Message, Receive, Scope, Send, exchange_of
-from asgi_surface.plans import Native
 from asgi_surface.residents import FAILED, NO_MORE, Finding, Session
 from asgi_surface.stitching import Stitch, Wanted
 
@@ -93,8 +92,7 @@ async def _searched(exchange: Exchange, session: Session, stitch: Stitch, outlet
         await outlet.write(round_.end(None if round_.mixed else Stop.PAUSE))
         return False
     turn = exchange.codec.write(round_.response, _turning(stitch))
-    native = isinstance(exchange.planned().mode, Native)
-    exchange.next = session.next(turn, findings, native=native, last=stitch.rounds + 1 >= session.rounds)
+    exchange.next = session.next(turn, findings, last=stitch.rounds + 1 >= session.rounds)
     return True
 
 

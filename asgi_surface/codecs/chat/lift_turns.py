@@ -99,8 +99,17 @@ class _History:
             yield Refusal(message.refusal, f"{at}/refusal")
 
     def _reasoning(self, message: wire.Assistant, at: str) -> Iterator[Reasoning]:
-        """The reasoning under one of its names: they carry the same text."""
-        details = "".join(detail.text or detail.summary or "" for detail in message.reasoning_details or ())
+        """The reasoning under one of its names: they carry the same text. Pieces with proofs are the gateway's own, and stay apart."""
+        pieces = message.reasoning_details or []
+        proofs = [seals.unwrap(piece.signature) if isinstance(piece.signature, str) else None for piece in pieces]
+        if any(proofs):
+            self._note("part:reasoning_details", f"{at}/reasoning_details")
+            yield from (
+                Reasoning(piece.text or piece.summary or "", proof, at=f"{at}/reasoning_details/{index}")
+                for index, (piece, proof) in enumerate(zip(pieces, proofs, strict=True))
+            )
+            return
+        details = "".join(piece.text or piece.summary or "" for piece in pieces)
         spellings = {"reasoning_details": details, "reasoning_content": message.reasoning_content, "reasoning": message.reasoning}
         said = [(f"{at}/{name}", text) for name, text in spellings.items() if text]
         for name in spellings:

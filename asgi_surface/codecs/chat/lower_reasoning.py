@@ -87,12 +87,10 @@ def replayed(parts: Sequence[Part], target: Target, emulated: list[Mention], *, 
     `heard` tells whether there is a message at all, `called` whether it has calls. Raises `RequestError` at a seal that another provider minted.
     """
     thoughts = [part for part in parts if isinstance(part, Reasoning)]
-    sealed = {index: _detail(part, part.seal) for index, part in enumerate(thoughts) if part.seal and is_own(part.seal, target, part.at)}
-    dialect = target.dialect
-    wanted = heard and (dialect.reasoning_replay == "always" or (called and dialect.reasoning_replay == "tools"))
-    if wanted and not sealed:
-        text = "\n\n".join(part.text for part in thoughts if part.text)
-        return _PLACES[dialect.reasoning_field](text) if text else ([], {})
+    sealed = {index: detail(part, part.seal) for index, part in enumerate(thoughts) if part.seal and is_own(part.seal, target, part.at)}
+    replay = target.dialect.reasoning_replay
+    if heard and not sealed and (replay == "always" or (called and replay == "tools")):
+        return placed("\n\n".join(part.text for part in thoughts if part.text), target.dialect)
     unsaid = (part for index, part in enumerate(thoughts) if (not heard if index in sealed else part.text))
     emulated += (Mention("reasoning:unsaid", part.at) for part in unsaid)
     return [], {"reasoning_details": [*sealed.values()]} if sealed else {}
@@ -107,7 +105,12 @@ def is_own(seal: Seal, target: Target, at: str) -> bool:
     return True
 
 
-def _detail(part: Reasoning, seal: Seal) -> Said:
+def placed(text: str, dialect: Dialect) -> tuple[list[Said], Said]:
+    """Reasoning where the upstream looks for it, as parts of the content and as members; "" stands nowhere."""
+    return _PLACES[dialect.reasoning_field](text) if text else ([], {})
+
+
+def detail(part: Reasoning, seal: Seal) -> Said:
     """One of `reasoning_details`, as the upstream gave it. The token is the detail without its words, which travelled beside it."""
     try:
         said = _DETAIL.decode(seal.token)

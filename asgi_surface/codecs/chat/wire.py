@@ -148,10 +148,11 @@ class User(Message, frozen=True, tag="user", kw_only=True):
 
 
 class Detail(Struct, frozen=True):
-    """OpenRouter's piece of reasoning. Its other members are the provider's own, so they are not looked at."""
+    """OpenRouter's piece of reasoning. Its proof is the provider's own, so only an envelope of the gateway's is looked into."""
 
     text: str | None = None
     summary: str | None = None
+    signature: Any = None
 
 
 class Audio(Wire, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from asgi_surface import seals
 from asgi_surface.codecs.base import Alias, Context
+from asgi_surface.codecs.chat.lower_reasoning import detail
 from asgi_surface.codecs.wrapping import unwrapped
 from asgi_surface.ir import (
     Alternative,
@@ -60,7 +61,7 @@ def _choice(answer: Response | Alternative, context: Context) -> dict[str, Any]:
     calls = [_call(part, context) for part in answer.parts if isinstance(part, Call)]
     old = _old(calls, context.request)
     return {
-        "message": _message(answer.parts, calls, old) | _thoughts(answer.parts, context.upstream),
+        "message": _message(answer.parts, calls, old) | _thoughts(answer.parts, context.upstream) | _proved(answer.parts, context),
         "logprobs": None if answer.logprobs is None else {"content": answer.logprobs, "refusal": None},
         "finish_reason": _finish(answer.stop, called=bool(calls), old=old),
     }
@@ -131,6 +132,19 @@ def _thoughts(parts: Iterable[Part], upstream: Surface) -> dict[str, str]:
         if isinstance(part, Reasoning) and part.text:
             words += [thread.lead(), part.text]
     return {"reasoning_content": "".join(words)} if words else {}
+
+
+def _proved(parts: Iterable[Part], context: Context) -> dict[str, Any]:
+    """Reasoning piece by piece with its proofs, for who goes on with this turn: natively as the upstream gave it."""
+    thoughts = [part for part in parts if isinstance(part, Reasoning)] if context.request.wants_seals else []
+    sealed = any(part.seal for part in thoughts)
+    return {"reasoning_details": [_piece(part, part.seal, context.seal_domain) for part in thoughts]} if sealed else {}
+
+
+def _piece(part: Reasoning, seal: Seal | None, domain: str) -> dict[str, Any]:
+    if seal is not None and not domain:
+        return detail(part, seal)
+    return {"type": "reasoning.text", "text": part.text} | ({} if seal is None else {"signature": seals.wrap(seal, domain)})
 
 
 def _old(calls: list[dict[str, Any]], request: Request) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from asgi_surface.codecs.chat.lower_reasoning import placed
 from asgi_surface.interceptors.web_search import openai
 from asgi_surface.interceptors.web_search.words import (
     DESCRIPTION,
     SCHEMA,
     Object,
+    Upstream,
     Wish,
     Words,
     elements,
@@ -25,7 +27,8 @@ from asgi_surface.members import Members
 from asgi_surface.residents import Finding
 
 _NULL: Final = b"null"
-_KEPT: Final = ("role", "content", "refusal", "reasoning_content")
+_KEPT: Final = ("role", "refusal")
+_REASONED: Final = ("reasoning_content", "reasoning_details")
 
 
 def _wish(members: Members) -> Wish | None:
@@ -55,14 +58,27 @@ def _offered(members: Members, name: str) -> Members:
     return _CHOOSING.retold(openai.offered(replaced(members, web_search_options=None), function), name)
 
 
-def _continued(members: Members, answer: bytes, findings: Sequence[Finding], pairs: bool, _native: bool) -> Members:
+def _continued(members: Members, answer: bytes, findings: Sequence[Finding], upstream: Upstream) -> Members:
     message = fields(answer)["choices"][0]["message"]
-    said = {name: message[name] for name in _KEPT if message.get(name) is not None} | {"content": message["content"]}
+    said = {name: message[name] for name in _KEPT if message.get(name) is not None} | _said(message, upstream)
     added: list[Object] = []
-    for calls, given in turns(message["tool_calls"], bool, findings, pairs=pairs):
+    for calls, given in turns(message["tool_calls"], bool, findings, pairs=upstream.pairs):
         added += [said | {"tool_calls": calls}, *({"role": "tool", "tool_call_id": call["id"], "content": finding.told} for call, finding in given)]
         said = {"role": "assistant", "content": None}
     return replaced(members, messages=packed([*elements(members.get("messages")), *added]))
+
+
+def _said(message: Object, upstream: Upstream) -> Object:
+    """Content and reasoning. What is converted says the reasoning as it is; a server takes it back where its dialect says, or by its own proofs."""
+    content, dialect = message["content"], upstream.dialect
+    reasoned = {name: message[name] for name in _REASONED if name in message}
+    if not upstream.native:
+        return {"content": content} | reasoned
+    if "reasoning_details" in reasoned or dialect.reasoning_replay == "never":
+        return {"content": content, **{name: value for name, value in reasoned.items() if name == "reasoning_details"}}
+    thoughts, members = placed(reasoned.get("reasoning_content", ""), dialect)
+    spoken = [{"type": "text", "text": content}] if content else []
+    return {"content": [*thoughts, *spoken] if thoughts else content} | members
 
 
 WORDS: Final = Words(

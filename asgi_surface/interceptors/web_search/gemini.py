@@ -7,7 +7,20 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from asgi_surface.interceptors.web_search.words import DESCRIPTION, Object, Wish, Words, elements, fields, outline, packed, replaced, strings, turns
+from asgi_surface.interceptors.web_search.words import (
+    DESCRIPTION,
+    Object,
+    Upstream,
+    Wish,
+    Words,
+    elements,
+    fields,
+    outline,
+    packed,
+    replaced,
+    strings,
+    turns,
+)
 from asgi_surface.members import Members
 from asgi_surface.residents import Finding
 
@@ -77,10 +90,10 @@ def _relaxed(members: Members, name: str, last: bool) -> Members:
     return replaced(members, **{place: packed(bare | {_CALLING[0]: {"mode": "NONE"}})})
 
 
-def _continued(members: Members, answer: bytes, findings: Sequence[Finding], pairs: bool, _native: bool) -> Members:
+def _continued(members: Members, answer: bytes, findings: Sequence[Finding], upstream: Upstream) -> Members:
     contents: list[Object] = []
     parts = fields(answer)["candidates"][0]["content"]["parts"]
-    for said, given in turns(parts, lambda part: "functionCall" in part, findings, pairs=pairs):
+    for said, given in turns(parts, lambda part: "functionCall" in part, findings, pairs=upstream.pairs):
         contents.append({"role": "model", "parts": said})
         contents.append({"role": "user", "parts": [_given(part["functionCall"], finding) for part, finding in given]})
     return replaced(members, contents=packed([*_spread(members.get("contents")), *contents]))

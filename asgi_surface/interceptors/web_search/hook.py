@@ -18,10 +18,10 @@ from asgi_surface.errors import Code, RequestError
 from asgi_surface.interception import Interceptor
 from asgi_surface.interceptors.web_search import chat, gemini, messages, responses
 from asgi_surface.interceptors.web_search.backend import Backend, Hit, SearchFailed
-from asgi_surface.interceptors.web_search.words import Wish, Words, told
+from asgi_surface.interceptors.web_search.words import Upstream, Wish, Words, told
 from asgi_surface.ir import Citation
 from asgi_surface.members import Members
-from asgi_surface.plans import RequestPlan
+from asgi_surface.plans import Native, RequestPlan
 from asgi_surface.residents import FAILED, NO_MORE, Finding, Resident, Session
 from asgi_surface.searching import SearchSettings
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES, Feature, Operation, Surface
@@ -46,7 +46,7 @@ class WebSearch(Resident):
         self.settings = settings
         self.backend = Backend(settings, environ)
         self._redirected = frozenset(_redirected(catalog, settings))
-        self._parallel = frozenset(_declaring(catalog, Feature.PARALLEL_TOOLS))
+        self._bindings = {(binding.surface, route.route_id): binding for route in catalog.routes.values() for binding in route.bindings}
 
     def visit(self) -> Interceptor:
         """The hook around one request."""
@@ -56,9 +56,11 @@ class WebSearch(Resident):
         """Whether hosted searches of a surface's clients are run here when this route serves."""
         return (surface, route_id) in self._redirected
 
-    def pairs(self, plan: RequestPlan) -> bool:
-        """Whether the planned binding may be sent parallel calls only one by one."""
-        return (plan.upstream_surface, plan.route_id) not in self._parallel
+    def upstream(self, plan: RequestPlan) -> Upstream:
+        """The planned binding, as far as going on with it needs to know it."""
+        binding = self._bindings[plan.upstream_surface, plan.route_id]
+        pairs = Feature.PARALLEL_TOOLS not in binding.features
+        return Upstream(pairs=pairs, native=isinstance(plan.mode, Native), dialect=binding.dialect)
 
 
 def _declaring(catalog: Catalog, feature: Feature) -> Iterator[tuple[Surface, str]]:
@@ -147,7 +149,7 @@ class _Searches(Session):
         self.rounds = search.settings.rounds
         self._backend = search.backend
         self._most = search.settings.max_results
-        self._pairs = search.pairs(plan)
+        self._upstream = search.upstream(plan)
         self._words = offer.words
         self._wish = offer.wish
         self._members = offer.members
@@ -174,10 +176,10 @@ class _Searches(Session):
         allowed, blocked = self._wish.allowed, self._wish.blocked
         return (not allowed or _within(hit.url, allowed)) and not _within(hit.url, blocked)
 
-    def next(self, turn: bytes, findings: Sequence[Finding], *, native: bool, last: bool) -> Members:
+    def next(self, turn: bytes, findings: Sequence[Finding], *, last: bool) -> Members:
         """The members of the next request. No call is forced a second time, and none is possible when no search is left."""
         words = self._words
-        members = words.continued(self._members, turn, findings, self._pairs, native)
+        members = words.continued(self._members, turn, findings, self._upstream)
         self._members = words.relaxed(members, self.tool, last or self._left == 0)
         return self._members
 

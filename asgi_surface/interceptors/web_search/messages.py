@@ -16,6 +16,7 @@ from asgi_surface.interceptors.web_search.words import (
     DESCRIPTION,
     SCHEMA,
     Object,
+    Upstream,
     Wish,
     Words,
     count,
@@ -139,9 +140,9 @@ def _enveloped(citation: object) -> bool:
     return seal is not None and seal.kind is SealKind.TEXT
 
 
-def _continued(members: Members, answer: bytes, findings: Sequence[Finding], pairs: bool, _native: bool) -> Members:
+def _continued(members: Members, answer: bytes, findings: Sequence[Finding], upstream: Upstream) -> Members:
     messages: list[Object] = []
-    for blocks, given in turns(fields(answer)["content"], lambda block: block["type"] == "tool_use", findings, pairs=pairs):
+    for blocks, given in turns(fields(answer)["content"], lambda block: block["type"] == "tool_use", findings, pairs=upstream.pairs):
         messages.append({"role": "assistant", "content": blocks})
         messages.append({"role": "user", "content": [_given(call, finding) for call, finding in given]})
     return replaced(members, messages=packed([*elements(members.get("messages")), *messages]))

@@ -13,6 +13,7 @@ from asgi_surface.interceptors.web_search.words import (
     DESCRIPTION,
     SCHEMA,
     Object,
+    Upstream,
     Wish,
     Words,
     count,
@@ -96,12 +97,12 @@ def _told(raw: Raw, *, ours: bool) -> Raw:
     return packed({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]})
 
 
-def _continued(members: Members, answer: bytes, findings: Sequence[Finding], pairs: bool, native: bool) -> Members:
+def _continued(members: Members, answer: bytes, findings: Sequence[Finding], upstream: Upstream) -> Members:
     output = [{name: value for name, value in item.items() if name not in _MARKS} for item in fields(answer)["output"]]
     # The provider itself takes reasoning back by its id or by its seal, and has stored none of it.
-    said = [item for item in output if not (native and item["type"] == "reasoning" and "encrypted_content" not in item)]
+    said = [item for item in output if not (upstream.native and item["type"] == "reasoning" and "encrypted_content" not in item)]
     items: list[Object] = []
-    for piece, given in turns(said, lambda item: item["type"] == "function_call", findings, pairs=pairs):
+    for piece, given in turns(said, lambda item: item["type"] == "function_call", findings, pairs=upstream.pairs):
         items += [*piece, *({"type": "function_call_output", "call_id": call["call_id"], "output": finding.told} for call, finding in given)]
     return replaced(members, input=packed([*_conversation(members), *items]))
 

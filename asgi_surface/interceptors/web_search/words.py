@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from asgi_surface.codecs.base import Dialect
 from asgi_surface.ir import Citation
 from asgi_surface.members import Members
 from asgi_surface.residents import Finding
@@ -48,14 +49,22 @@ class Wish(Struct, frozen=True, kw_only=True):
     blocked: tuple[str, ...] = ()
 
 
+class Upstream(Struct, frozen=True, kw_only=True):
+    """Who is asked again. With `pairs` it is not to be sent parallel calls; `native`ly it reads the members as they are, in its `dialect`."""
+
+    pairs: bool
+    native: bool
+    dialect: Dialect
+
+
 class Words(Struct, frozen=True, kw_only=True):
     """One client surface's words for a search.
 
     `wish(members)` is what the hosted tool asks for, None where there is none. `names(members)` are the client's own tools. `offered(members, name)`
     has a function of that name in the hosted tool's place, and in a choice of it. `relaxed(members, name, last)` forces no call any more; the
     `last` time none of the function is possible. `replayed(members, ours)` tells the gateway's own searches in the history as text; `ours` says that
-    a search without an id is one too. `continued(members, answer, findings, pairs, native)` adds the model's turn, as it stands in the whole
-    answer, and what its calls gave; with `pairs` each call is a turn of its own.
+    a search without an id is one too. `continued(members, answer, findings, upstream)` adds the model's turn, as it stands in the whole answer, and
+    what its calls gave, each call as a turn of its own where they may not be parallel.
     """
 
     wish: Callable[[Members], Wish | None]
@@ -63,7 +72,7 @@ class Words(Struct, frozen=True, kw_only=True):
     offered: Callable[[Members, str], Members]
     relaxed: Callable[[Members, str, bool], Members]
     replayed: Callable[[Members, bool], Members]
-    continued: Callable[[Members, bytes, Sequence[Finding], bool, bool], Members]
+    continued: Callable[[Members, bytes, Sequence[Finding], Upstream], Members]
 
 
 def elements(raw: Raw | bytes | None) -> list[Raw]:
