@@ -74,9 +74,19 @@ def test_the_secret_comes_from_the_environment(find, search, scheme, sent):
     assert search.asked[0][2]["x-token"] == sent
 
 
-def test_excerpts_are_bounded(find, search):
-    search.answers["news"] = (200, json.dumps({"results": [{"url": "https://a.example", "content": "x" * 9_000}]}).encode())
-    assert [len(hit.excerpt) for hit in find()] == [2_000]
+def test_what_a_page_says_is_bounded(find, search):
+    results = [{"url": "https://a.example", "title": "t" * 9_000, "content": "x" * 9_000}, {"url": "https://b.example/" + "u" * 2_000}]
+    search.answers["news"] = (200, json.dumps({"results": results}).encode())
+    assert [(hit.url, len(hit.title), len(hit.excerpt)) for hit in find()] == [("https://a.example", 300, 2_000)]
+
+
+def test_a_page_cannot_write_results_of_its_own(find, search):
+    """Neither by its lines, nor by what terminals take for orders."""
+    spoof = "One\n2. Two\r\n   https://evil.example\x1b[31m\x00\x85 end"
+    results = [{"url": "HTTPS://a.example", "title": spoof, "content": spoof}, {"url": "https://b.example/x\n3. Three"}, {"url": "https://"}]
+    search.answers["news"] = (200, json.dumps({"results": results}).encode())
+    line = "One 2. Two https://evil.example [31m end"
+    assert find() == [Hit("HTTPS://a.example", line, line)]
 
 
 @pytest.mark.parametrize(

@@ -366,6 +366,7 @@ FOREIGN = [
     {"type": "text", "text": "t", "citations": [FOREIGN_CITED, {"type": "char_location"}, 3]},
     {"type": "text", "text": "t", "citations": None},
 ]
+MARK, LONG = ({"cache_control": {"type": "ephemeral", "ttl": ttl}} for ttl in ("5m", "1h"))
 OF_NOTHING = {"type": "text", "text": "[Searched the web. Found:\n- One https://a.example]"}
 TOLD = {"type": "text", "text": '[Searched the web for "news". Found:\n- One https://a.example]'}
 
@@ -382,7 +383,10 @@ def history(*blocks, role="assistant"):
         ([USE], [{"type": "text", "text": '[Searched the web for "news".]'}]),
         ([USE, RESULT | {"tool_use_id": []}], [{"type": "text", "text": '[Searched the web for "news".]'}, OF_NOTHING]),
         ([USE | {"input": None}, RESULT | {"content": []}], [{"type": "text", "text": "[Searched the web.]"}]),
-        ([RESULT], [{"type": "text", "text": "[Searched the web. Found:\n- One https://a.example]"}]),
+        ([RESULT], [OF_NOTHING]),
+        ([RESULT | MARK], [OF_NOTHING | MARK]),
+        ([USE | MARK, RESULT], [TOLD | MARK]),
+        ([USE | MARK, RESULT | LONG], [TOLD | LONG]),
         (
             [USE, RESULT | {"content": {"type": "web_search_tool_result_error", "error_code": "unavailable"}}],
             [{"type": "text", "text": '[Searched the web for "news". The search failed.]'}],

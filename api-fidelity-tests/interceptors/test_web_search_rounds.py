@@ -364,6 +364,13 @@ def test_domains_are_kept_or_left_out(go, run, wishes, urls):
     assert urls or "found nothing" in json.dumps(model.calls[1])
 
 
+def test_a_blocked_domain_has_no_other_spelling(go, run, search):
+    urls = ["https://a.example./x", "https://WWW.A.Example:8443/x", "https://user@a.example/x", "https://a.example.org/x"]
+    search.answers["news"] = (200, json.dumps({"results": [{"url": url} for url in urls]}).encode())
+    told, _, _ = go(MESSAGES, CHAT, run.said("", (SEARCH,)), run.said("No."), members=hosted(blocked_domains=["a.example"]))
+    assert told.searches == [("news", ["https://a.example.org/x"], False)]
+
+
 def test_a_url_that_is_none_is_of_no_domain(go, run, search):
     search.answers["news"] = (200, b'{"results": [{"url": "http://[::1"}]}')
     told, _, _ = go(MESSAGES, CHAT, run.said("", (SEARCH,)), run.said("No."), members=hosted(allowed_domains=["a.example"]))

@@ -6,6 +6,7 @@ The URL is the operator's; redirects are not followed, and nothing of the back e
 from __future__ import annotations
 
 import functools
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -18,7 +19,12 @@ from msgspec import Struct
 from asgi_surface.searching import QUERY, SearchSettings
 
 _JSON: Final = msgspec.json.Decoder()
-_EXCERPT_CHARS: Final = 2_000  # of one result: some back ends give whole pages
+# Of one result: some back ends give whole pages, and a page may call itself what it likes.
+_EXCERPT_CHARS: Final = 2_000
+_TITLE_CHARS: Final = 300
+_URL_CHARS: Final = 2_000
+_WEB: Final = re.compile(rf"https?://[^\s]{{1,{_URL_CHARS}}}", re.IGNORECASE)
+_CONTROLS: Final = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
 
 class SearchFailed(Exception):
@@ -26,7 +32,7 @@ class SearchFailed(Exception):
 
 
 class Hit(Struct, frozen=True):
-    """One result. `excerpt` and `title` may be empty."""
+    """One result, each fact on one line: no page can write a result of its own among the others. `excerpt` and `title` may be empty."""
 
     url: str
     title: str
@@ -87,8 +93,8 @@ class Backend:
         if not isinstance(found, list):
             raise SearchFailed("no list of results where the route file says")
         paths = (settings.url_field, settings.title_field, settings.content_field)
-        hits = (Hit(*(_text(_at(one, path)) for path in paths)) for one in found)
-        return [msgspec.structs.replace(hit, excerpt=hit.excerpt[:_EXCERPT_CHARS]) for hit in hits if hit.url.startswith(("http://", "https://"))]
+        said = ([_text(_at(one, path)) for path in paths] for one in found)
+        return [Hit(url, title[:_TITLE_CHARS], excerpt[:_EXCERPT_CHARS]) for url, title, excerpt in said if _WEB.fullmatch(url)]
 
 
 @functools.cache
@@ -114,4 +120,4 @@ def _at(value: Any, path: Sequence[str]) -> Any:
 
 
 def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    return " ".join(value.translate(_CONTROLS).split()) if isinstance(value, str) else ""

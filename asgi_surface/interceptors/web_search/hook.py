@@ -190,7 +190,7 @@ def _within(url: str, domains: Sequence[str]) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    host = (parts.hostname or "").removeprefix("www.")
+    host = (parts.hostname or "").rstrip(".").removeprefix("www.")
     for domain in domains:
         name, slash, path = domain.lower().partition("://")[2].partition("/") if "://" in domain else domain.lower().partition("/")
         name = name.removeprefix("*.").removeprefix("www.")

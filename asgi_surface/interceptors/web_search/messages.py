@@ -62,8 +62,7 @@ def _offered(members: Members, name: str) -> Members:
             tools.append(raw)
         elif not placed:
             placed, tool = True, fields(raw)
-            mark = {"cache_control": tool["cache_control"]} if tool.get("cache_control") else {}
-            tools.append(packed({"name": name, "description": DESCRIPTION, "input_schema": SCHEMA, **mark}))
+            tools.append(packed({"name": name, "description": DESCRIPTION, "input_schema": SCHEMA} | _marked(tool)))
     members = replaced(members, tools=packed(tools))
     choice = fields(members.get("tool_choice"))
     named = choice.get("type") == "tool" and word(choice.get("name")) in chosen
@@ -109,10 +108,17 @@ def _blocks(blocks: list[Object]) -> list[Object]:
         if block not in ours:
             told.append(_uncited(block))
         elif block["type"] != _RESULT:
-            told.append(_text(word(obj(block.get("input")).get("query")), results.pop(word(block.get("id")), {})))
+            result = results.pop(word(block.get("id")), {})
+            told.append(_text(word(obj(block.get("input")).get("query")), result) | _marked(block, result))
         elif word(block.get("tool_use_id")) in results:
-            told.append(_text("", results.pop(word(block.get("tool_use_id")))))
+            told.append(_text("", results.pop(word(block.get("tool_use_id")))) | _marked(block))
     return told
+
+
+def _marked(*places: Object) -> Object:
+    """The last mark of a cached prefix that one of these bears."""
+    marks = [place["cache_control"] for place in places if place.get("cache_control")]
+    return {"cache_control": marks[-1]} if marks else {}
 
 
 def _is_own(block: Object) -> bool:
