@@ -7,6 +7,7 @@ native, converted, folded, unfolded or an error. Pure; knows nothing of transpor
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
@@ -60,6 +61,20 @@ class Interceptor(Protocol):
     def open(self, plan: RequestPlan) -> Rewriter:
         """The rewriter for one planned request, before any upstream is called. Not asked in dry runs."""
         ...
+
+
+class Discerning(Interceptor, ABC):
+    """An interceptor to which it matters whether the upstream speaks the client's surface. `applies` is its answer where that is so, or where
+    nothing differs.
+    """
+
+    @abstractmethod
+    def differs(self, surface: Surface, route_id: str, members: Members) -> bool:
+        """Whether its answer is another where a converter serves. Then every interceptor is asked once more, if it comes to that."""
+
+    @abstractmethod
+    def converts(self, surface: Surface, route_id: str, members: Members) -> bool:
+        """Whether it takes part where a converter serves."""
 
 
 class Broken(GatewayError):

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from asgi_surface import members as m
@@ -22,7 +23,7 @@ from asgi_surface.conversions import Converting
 from asgi_surface.converters import PAIRS
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.inbound import Headers, Inbound, outward, received
-from asgi_surface.interception import Interceptor, requested
+from asgi_surface.interception import Discerning, Interceptor, requested
 from asgi_surface.plans import Decision, Rejection, RequestPlan, RouteCandidate
 from asgi_surface.surfaces import Operation, Surface
 
@@ -89,7 +90,7 @@ def _first(inbound: Inbound, catalog: Catalog, candidates: Sequence[RouteCandida
     routes = [(catalog.routes[one.route_id], one.upstream_surface) for one in named if one.route_id in catalog.routes]
     if not routes:
         raise Rejection(Code.UNKNOWN_MODEL, "no route serves this model", pointer=None if codec.model_in_path else "/model")
-    intercepted = functools.cache(functools.partial(_intercepted, inbound, Converting(codec, inbound), interceptors))
+    intercepted = _Intercepted(inbound, codec, interceptors)
     reasons: list[RequestError] = []
     for route, pinned in routes:
         bindings = [binding for binding in route.bindings if pinned in (None, binding.surface, binding.carrier)]
@@ -98,14 +99,11 @@ def _first(inbound: Inbound, catalog: Catalog, candidates: Sequence[RouteCandida
         except RequestError as reason:
             reasons.append(reason)
             continue
-        asked, converting, names = intercepted(route.route_id)
-        for attempt in _attempts(codec, asked, converting, catalog, route, bindings):
+        for attempt in _attempts(inbound, intercepted, catalog, route, bindings):
             try:
-                decision = attempt()
+                return attempt()
             except RequestError as reason:
                 reasons.append(reason)
-            else:
-                return replace(decision, plan=replace(decision.plan, interceptors=names)) if names else decision
     raise _rejection(codec, inbound, [route for route, _ in routes], reasons)
 
 
@@ -118,36 +116,67 @@ def _contracted(inbound: Inbound, route: Route, bindings: list[Binding]) -> list
     return [replace(binding, limits=tightened(binding.limits, contract)) for binding in bindings]
 
 
-def _intercepted(
-    inbound: Inbound, converting: Converting, interceptors: Sequence[Interceptor], route_id: str
-) -> tuple[Inbound, Converting, tuple[str, ...]]:
-    """The request for a route as the interceptors that apply there leave it, what converts it, and their names."""
-    chosen = [one for one in interceptors if one.applies(inbound.surface, route_id, inbound.members)]
-    members = requested(chosen, inbound.members)
-    if members is not inbound.members:
-        inbound = replace(inbound, members=members, body=m.encode(members))
-        converting = Converting(CODECS[inbound.surface], inbound)
-    return inbound, converting, tuple(one.name for one in chosen)
+class _Asked(Struct, frozen=True):
+    """What is judged and sent, what converts it, and the names of those that made it so."""
+
+    inbound: Inbound
+    converting: Converting
+    names: tuple[str, ...]
+
+    def told(self, decision: Decision) -> Decision:
+        """The decision with the names."""
+        return replace(decision, plan=replace(decision.plan, interceptors=self.names)) if self.names else decision
+
+
+class _Intercepted:
+    """The request for a route as the interceptors that apply there leave it. They are asked as seldom as can be."""
+
+    def __init__(self, inbound: Inbound, codec: Codec, interceptors: Sequence[Interceptor]) -> None:
+        self._inbound = inbound
+        self._bare = Converting(codec, inbound)
+        self._codec = codec
+        self._interceptors = interceptors
+        self._known: dict[tuple[str, bool], _Asked] = {}
+
+    def __call__(self, route_id: str, *, converted: bool) -> _Asked:
+        about = self._inbound.surface, route_id, self._inbound.members
+        converted = converted and any(isinstance(one, Discerning) and one.differs(*about) for one in self._interceptors)
+        if (route_id, converted) not in self._known:
+            self._known[route_id, converted] = self._ask(about, converted=converted)
+        return self._known[route_id, converted]
+
+    def _ask(self, about: tuple[Surface, str, m.Members], *, converted: bool) -> _Asked:
+        inbound, converting = self._inbound, self._bare
+        chosen = [one for one in self._interceptors if (one.converts if converted and isinstance(one, Discerning) else one.applies)(*about)]
+        members = requested(chosen, inbound.members)
+        if members is not inbound.members:
+            inbound = replace(inbound, members=members, body=m.encode(members))
+            converting = Converting(self._codec, inbound)
+        return _Asked(inbound, converting, tuple(one.name for one in chosen))
 
 
 def _attempts(
-    codec: Codec, inbound: Inbound, converting: Converting, catalog: Catalog, route: Route, bindings: Sequence[Binding]
+    inbound: Inbound, intercepted: Callable[..., _Asked], catalog: Catalog, route: Route, bindings: Sequence[Binding]
 ) -> Iterator[Callable[[], Decision]]:
     """What can be tried for a route, best first: native, then converted, then both again with what the bindings tolerate to lose."""
     for tolerant in (False, True):
-        for binding in (one for one in bindings if one.tolerate or not tolerant):
-            if binding.surface == inbound.surface:
-                yield functools.partial(natively.attempt, codec, inbound, route, binding, tolerant=tolerant)
-        for binding in (one for one in bindings if one.tolerate or not tolerant):
-            if binding.surface != inbound.surface:
-                yield functools.partial(_converted, converting, inbound, catalog, route, binding, tolerant=tolerant)
+        usable = [one for one in bindings if one.tolerate or not tolerant]
+        for binding in (one for one in usable if one.surface == inbound.surface):
+            yield functools.partial(_native, intercepted(route.route_id, converted=False), route, binding, tolerant=tolerant)
+        for binding in (one for one in usable if one.surface != inbound.surface):
+            yield functools.partial(_converted, intercepted(route.route_id, converted=True), catalog, route, binding, tolerant=tolerant)
 
 
-def _converted(converting: Converting, inbound: Inbound, catalog: Catalog, route: Route, binding: Binding, *, tolerant: bool) -> Decision:
-    pair = PAIRS.get((inbound.surface, binding.surface))
+def _native(asked: _Asked, route: Route, binding: Binding, *, tolerant: bool) -> Decision:
+    return asked.told(natively.attempt(CODECS[asked.inbound.surface], asked.inbound, route, binding, tolerant=tolerant))
+
+
+def _converted(asked: _Asked, catalog: Catalog, route: Route, binding: Binding, *, tolerant: bool) -> Decision:
+    surface = asked.inbound.surface
+    pair = PAIRS.get((surface, binding.surface))
     if pair is None or (catalog.converters is not None and pair.name not in catalog.converters):
-        raise RequestError(Code.NO_CONVERTER, f"the route speaks {binding.surface}, and no converter leads there from {inbound.surface}")
-    return converting.attempt(route, binding, tolerant=tolerant)
+        raise RequestError(Code.NO_CONVERTER, f"the route speaks {binding.surface}, and no converter leads there from {surface}")
+    return asked.told(asked.converting.attempt(route, binding, tolerant=tolerant))
 
 
 def _rejection(codec: Codec, inbound: Inbound, routes: Sequence[Route], reasons: Sequence[RequestError]) -> Rejection:

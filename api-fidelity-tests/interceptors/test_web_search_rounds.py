@@ -19,6 +19,7 @@ from google import genai
 from msgspec import structs
 
 from asgi_surface import Gateway
+from asgi_surface.catalog import build
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Context
 from asgi_surface.errors import Code, UpstreamError
@@ -650,6 +651,54 @@ def test_a_hosts_interceptor_of_the_same_name_is_a_mistake(ask, catalog, configu
     reply = ask(app, "/v1/chat/completions", {})
     assert (reply.status, reply.headers["x-surface-error"]) == (503, Code.NOT_CONFIGURED)
     assert "an interceptor of the host has this name" in caplog.text
+
+
+# Whichever binding serves ---------------------------------------------------------------------------------------------------------------------
+
+TWO_BINDINGS = """
+[auth]
+mode = "host"
+[providers.up]
+base_url = "http://127.0.0.1:9"
+[[routes]]
+route_id = "up:m"
+models = ["m"]
+upstream_model = "up-model"
+provider = "up"
+[[routes.api_bindings]]
+surface = "openai-responses"
+path = "/v1/responses"
+features = ["streaming", "tools", "hosted-tools"]
+[[routes.api_bindings]]
+surface = "openai-chat-completions"
+path = "/v1/chat/completions"
+features = ["streaming", "tools", "parallel-tools", "images"]
+[[models]]
+name = "pinned"
+candidates = [{ route_id = "up:m", upstream_surface = "openai-chat-completions" }]
+[[models]]
+name = "twice"
+candidates = [{ route_id = "up:m", upstream_surface = "openai-responses" }, "up:m"]
+"""
+PICTURE = {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("model", "members", "asked"),
+    [("m", {}, 1), ("pinned", {}, 1), ("pinned", {"tools": []}, 1), ("m", PICTURE, 2), ("twice", PICTURE, 2), ("m", PICTURE | {"tools": []}, 1)],
+)
+def test_the_binding_that_serves_decides(ask, run, configured, search, records, model, members, asked):
+    """A host's interceptor is asked once more only where the search's answer is another."""
+    body = {"model": model, "input": "news?", "tools": [{"type": "web_search"}]} | members
+    chats, searches = members or model == "pinned", bool(body["tools"]) and (members or model == "pinned")
+    rounds = [run.said("", (SEARCH,)), run.said(ANSWER)] if searches else [run.said(ANSWER)]
+    upstream, counter = run.model(CHAT if chats else RESPONSES, rounds), Counter()
+    reply = ask(
+        Gateway(catalog=build(configured + TWO_BINDINGS), upstream=upstream, record=records.append, interceptors=[counter]), "/v1/responses", body
+    )
+    assert (reply.status, len(upstream.calls), search.queries) == (200, len(rounds), ["news"] if searches else [])
+    assert ("web_search" in json.dumps(upstream.calls[0])) is bool(body["tools"])
+    assert (records.pop().ending, counter.applied) == (Ending.COMPLETED, asked)
 
 
 # Nothing where it does not apply --------------------------------------------------------------------------------------------------------------

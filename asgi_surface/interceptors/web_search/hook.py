@@ -15,7 +15,7 @@ from msgspec import Struct
 from asgi_surface.catalog import Catalog
 from asgi_surface.codecs import CODECS
 from asgi_surface.errors import Code, RequestError
-from asgi_surface.interception import Interceptor
+from asgi_surface.interception import Discerning, Interceptor
 from asgi_surface.interceptors.web_search import chat, gemini, messages, responses
 from asgi_surface.interceptors.web_search.backend import Backend, Hit, SearchFailed
 from asgi_surface.interceptors.web_search.words import Upstream, Wish, Words, told
@@ -45,16 +45,20 @@ class WebSearch(Resident):
     def __init__(self, catalog: Catalog, settings: SearchSettings, environ: Mapping[str, str]) -> None:
         self.settings = settings
         self.backend = Backend(settings, environ)
-        self._redirected = frozenset(_redirected(catalog, settings))
+        self._calling = frozenset(route for _, route in _declaring(catalog, Feature.TOOLS))
+        self._hosting = frozenset(_declaring(catalog, Feature.HOSTED_TOOLS))
         self._bindings = {(binding.surface, route.route_id): binding for route in catalog.routes.values() for binding in route.bindings}
 
     def visit(self) -> Interceptor:
         """The hook around one request."""
         return _Visit(self)
 
-    def redirects(self, surface: Surface, route_id: str) -> bool:
-        """Whether hosted searches of a surface's clients are run here when this route serves."""
-        return (surface, route_id) in self._redirected
+    def redirects(self, surface: Surface, route_id: str, *, converted: bool) -> bool:
+        """Whether hosted searches of a surface's clients are run here when this route serves: where some binding of it can call a function, and the
+        one that serves runs no hosted tools for the client's surface, or the settings say so.
+        """
+        hosted = not converted and (surface, route_id) in self._hosting
+        return route_id in self._calling and (route_id in self.settings.routes or not hosted)
 
     def upstream(self, plan: RequestPlan) -> Upstream:
         """The planned binding, as far as going on with it needs to know it."""
@@ -68,17 +72,8 @@ def _declaring(catalog: Catalog, feature: Feature) -> Iterator[tuple[Surface, st
         yield from ((binding.surface, route.route_id) for binding in route.bindings if feature in binding.features)
 
 
-def _redirected(catalog: Catalog, settings: SearchSettings) -> Iterator[tuple[Surface, str]]:
-    """Where some binding can call a function, and the one that would serve natively runs no hosted tools, or the settings say so."""
-    hosting, calling = set(_declaring(catalog, Feature.HOSTED_TOOLS)), {route for _, route in _declaring(catalog, Feature.TOOLS)}
-    for surface in SURFACES:
-        for route_id in calling:
-            if route_id in settings.routes or (surface, route_id) not in hosting:
-                yield surface, route_id
-
-
-class _Visit(Interceptor):
-    """One request. `applies` is asked for each route, and `request` right after it for the same one; the last is the route that serves."""
+class _Visit(Discerning):
+    """One request. It is asked for each route, once or twice, and `request` right after that for the same one."""
 
     name = NAME
 
@@ -86,15 +81,29 @@ class _Visit(Interceptor):
         self._search = search
         self._surface, self._words = CHAT, chat.WORDS
         self._redirects = False
-        self._offer = _Offer(chat.WORDS, {}, "", Wish())
+        self._asked = "", False
+        self._offers: dict[tuple[str, bool], _Offer] = {}
 
     def applies(self, surface: Surface, route_id: str, members: Members) -> bool:
         """Where a hosted search is to be redirected, or the history tells of one of the gateway's."""
+        return self._judged(surface, route_id, members, converted=False)
+
+    def differs(self, surface: Surface, route_id: str, members: Members) -> bool:
+        """Where the provider runs a hosted search of its own surface's clients: no conversion can ask it to."""
+        words = SURFACES.get(surface)
+        served = [self._search.redirects(surface, route_id, converted=converted) for converted in (False, True)]
+        return words is not None and served == [False, True] and words.wish(members) is not None
+
+    def converts(self, surface: Surface, route_id: str, members: Members) -> bool:
+        """The same as `applies`, for a converter."""
+        return self._judged(surface, route_id, members, converted=True)
+
+    def _judged(self, surface: Surface, route_id: str, members: Members, *, converted: bool) -> bool:
         words = SURFACES.get(surface)
         if words is None:
             return False
-        self._surface, self._words = surface, words
-        self._redirects = words.wish(members) is not None and self._search.redirects(surface, route_id)
+        self._surface, self._words, self._asked = surface, words, (route_id, converted)
+        self._redirects = words.wish(members) is not None and self._search.redirects(surface, route_id, converted=converted)
         return self._redirects or words.replayed(members, False) is not members
 
     def request(self, members: Members) -> Members:
@@ -102,13 +111,12 @@ class _Visit(Interceptor):
         words = self._words
         members = words.replayed(members, self._redirects)
         wish = words.wish(members) if self._redirects else None
-        if wish is None:
-            self._offer = _Offer(words, members, "", Wish())
-            return members
-        self._check(members)
-        name = _unique(words.names(members))
-        members = words.offered(members, name)
-        self._offer = _Offer(words, members, name, wish)
+        name = ""
+        if wish is not None:
+            self._check(members)
+            name = _unique(words.names(members))
+            members = words.offered(members, name)
+        self._offers[self._asked] = _Offer(words, members, name, wish or Wish())
         return members
 
     def _check(self, members: Members) -> None:
@@ -120,7 +128,8 @@ class _Visit(Interceptor):
 
     def open(self, plan: RequestPlan) -> Session:
         """The session; one without a tool where no answer is asked for, or none of a search."""
-        return _Searches(self._search, self._offer, plan)
+        ways = [(plan.route_id, converted) for converted in ((False,) if isinstance(plan.mode, Native) else (True, False))]
+        return _Searches(self._search, next(self._offers[way] for way in ways if way in self._offers), plan)
 
 
 class _Offer(Struct, frozen=True):
