@@ -371,8 +371,11 @@ OF_NOTHING = {"type": "text", "text": "[Searched the web. Found:\n- One https://
 TOLD = {"type": "text", "text": '[Searched the web for "news". Found:\n- One https://a.example]'}
 
 
-def history(*blocks, role="assistant"):
-    return {"messages": [{"role": "user", "content": "hi"}, {"role": role, "content": list(blocks)}]}
+NEXT = {"role": "user", "content": "and?"}
+
+
+def history(*blocks, role="assistant", then=(NEXT,)):
+    return {"messages": [{"role": "user", "content": "hi"}, {"role": role, "content": list(blocks)}, *then]}
 
 
 @pytest.mark.parametrize(
@@ -401,10 +404,22 @@ def test_the_gateways_own_blocks_are_told_as_text(blocks, told):
     assert (applies, changed) == (True, history(*told))
 
 
+def test_a_paused_answer_that_is_sent_back_is_gone_on_with():
+    """As the surface has it: its last message is the assistant's, whose last block is a search."""
+    said = {"type": "text", "text": "So"}
+    go_on = {"role": "user", "content": "Go on."}
+    for last, then in (((USE, RESULT), (go_on,)), ((said, USE), (go_on,)), ((USE, RESULT, said), ())):
+        _, changed = visit(MESSAGES, history(*last, then=()))
+        assert changed["messages"][2:] == list(then)
+    assert visit(MESSAGES, history(USE | {"id": "asf_ws_1"}, *FOREIGN, then=()))[1]["messages"][2:] == []
+
+
 @pytest.mark.parametrize(
     "body",
     [
         history(*FOREIGN),
+        history(*FOREIGN[:2], {"type": "tool_use", "id": "asf_1", "name": "f", "input": {}}, then=()),
+        history(then=()),
         history({"type": "tool_use", "id": "asf_1", "name": "f", "input": {}}),
         history(USE, RESULT, role="user"),
         {"messages": [{"role": "assistant", "content": '"asf_ws_1"'}]},

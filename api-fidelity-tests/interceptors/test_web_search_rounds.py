@@ -326,6 +326,17 @@ def test_a_model_that_searches_when_it_cannot_has_not_come_to_its_end(go, run, s
         assert told.searches[1] == ("weather", [], True)
 
 
+@pytest.mark.parametrize("upstream", SURFACES)
+def test_a_paused_turn_is_continued(go, run, upstream):
+    """As the Messages API wants it: with the answer sent back as it is."""
+    reply, _, _ = run(MESSAGES, CHAT, run.said("", (SEARCH,)), run.said("Hm. ", (SEARCH,)), more="max_rounds = 2\n")
+    assert reply.json["stop_reason"] == "pause_turn"
+    history = [{"role": "user", "content": "news?"}, {"role": "assistant", "content": reply.json["content"]}]
+    told, model, _ = go(MESSAGES, upstream, run.said("So."), members={"messages": history})
+    assert (told.texts, told.reason, len(model.calls)) == ("So.", "end_turn", 1)
+    assert json.dumps(model.calls[0]).count("Go on.") == 1
+
+
 def test_only_so_many_searches_are_run_in_one_answer(go, run, search):
     calls = tuple(("web_search", json.dumps({"query": f"q{number}"})) for number in range(10))
     told, _, _ = go(RESPONSES, CHAT, run.said("", calls), run.said("No."))

@@ -38,6 +38,8 @@ from asgi_surface.residents import Finding
 
 _RESULT: Final = "web_search_tool_result"
 _FORCED: Final = ("any", "tool")
+# Few models continue a turn of their own.
+_GO_ON: Final = packed({"role": "user", "content": "Go on."})
 _CITED: Final = "web_search_result_location"
 
 
@@ -87,7 +89,15 @@ def _replayed(members: Members, _ours: bool) -> Members:
         return members
     messages = elements(raw)
     told = [_message(one) for one in messages]
+    if messages and _paused(fields(messages[-1])):
+        told.append(_GO_ON)
     return replaced(members, messages=packed(told)) if told != messages else members
+
+
+def _paused(message: Object) -> bool:
+    """Whether it is the answer that the gateway ended with `pause_turn`: sent back last, as it is, to be gone on with."""
+    blocks = message.get("content")
+    return message.get("role") == "assistant" and isinstance(blocks, list) and bool(blocks) and _is_own(obj(blocks[-1]))
 
 
 def _message(raw: Raw) -> Raw:
