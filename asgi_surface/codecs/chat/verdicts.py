@@ -176,7 +176,7 @@ answer:content                            -eee
 answer:refusal                            -emm  said as text
 answer:annotations                        -eae  Messages cites only what its own search found
 answer:url_citation                       -eae  Messages cites only what its own search found
-answer:annotations.other                  -aaa  a source of a newer kind, or of no text
+answer:annotations.other                  -aaa  a source of a newer kind, of no text, or that comes after its text
 answer:audio                              -aaa  spoken answers are said only here
 answer:function_call                      -mmm  said as a tool call
 answer:tool_calls                         -eee

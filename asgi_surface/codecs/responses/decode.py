@@ -101,7 +101,7 @@ class ResponsesDecoder:
 
     def __init__(self) -> None:
         self._ledger = Ledger()
-        self._started = False
+        self._started = self._newer = False
         self._telling = reading.Telling()
         self.unread: list[str] = self._ledger.unread
 
@@ -148,7 +148,8 @@ class ResponsesDecoder:
 
     def _passed(self, kind: str, place: Place) -> Iterable[Event]:
         """An event of a hosted tool's is named by its item; one of nobody's is newer than the tables, and named once."""
-        if kind not in _SILENT and not self._ledger.knows(place) and UNKNOWN not in self.unread:
+        if not (self._newer or kind in _SILENT or self._ledger.knows(place)):
+            self._newer = True
             self.unread.append(UNKNOWN)
         return ()
 
