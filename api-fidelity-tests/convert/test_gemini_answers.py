@@ -163,6 +163,18 @@ def test_what_is_said_of_a_blocked_prompt_is_named():
     assert heard({"promptFeedback": feedback}).unread == ("answer:promptFeedback.blockReasonMessage", "answer:promptFeedback.safetyRatings")
 
 
+@pytest.mark.parametrize(
+    ("said", "tier", "unread"),
+    [
+        *[("standard", "default", ()), ("FLEX", "flex", ()), ("priority", "priority", ()), ("unspecified", None, ()), (None, None, ())],
+        *[("", None, ()), (7, None, ()), ("warp", None, ("usage:serviceTier.other",))],
+    ],
+)
+def test_the_tier_stands_beside_what_was_used(said, tier, unread):
+    answer = heard({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"serviceTier": said}})
+    assert (answer.service_tier, answer.usage, answer.unread) == (tier, None, unread)
+
+
 def by_modality(**counts):
     return [{"modality": modality, "tokenCount": count} for modality, count in counts.items()]
 

@@ -352,7 +352,7 @@ BEYOND = {
         answer:groundingMetadata.retrievalMetadata answer:groundingMetadata.googleMapsWidgetContextToken
         answer:groundingMetadata.sourceFlaggingUris
         answer:logprobsResult.logProbabilitySum answer:logprobsResult.tokenId answer:logprobsResult.other
-        usage:promptTokensDetails.AUDIO usage:candidatesTokensDetails.AUDIO
+        usage:promptTokensDetails.AUDIO usage:candidatesTokensDetails.AUDIO usage:serviceTier usage:serviceTier.other
     """,
 }
 """Rows of what no type of an SDK says: one value of a construct, seals, and what real clients and engines send beyond the SDK."""

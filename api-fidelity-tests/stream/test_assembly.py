@@ -271,6 +271,10 @@ LATE = {
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2, "service_tier": "standard"}},
         {"type": "message_stop"},
     ),
+    GEMINI: (
+        {"candidates": [{"content": {"parts": [{"text": "a"}]}, "index": 0}], "modelVersion": "up"},
+        {"candidates": [{"finishReason": "STOP", "index": 0}], "modelVersion": "up-2", "usageMetadata": {"serviceTier": "standard"}},
+    ),
 }
 
 

@@ -40,6 +40,12 @@ def test_another_model_is_told_once():
     assert decoded(*said)[0] == [Opened(0, ir.Text("")), Grew(0, "a"), Told("m2"), Grew(0, "b")]
 
 
+def test_the_tier_is_told_once_wherever_it_is_said_first():
+    late = candidate({"text": "b"}, finishReason="STOP") | {"usageMetadata": {"serviceTier": "standard"}}
+    assert decoded(candidate({"text": "a"}), late, late)[0][2:4] == [Told(None, "default"), Grew(0, "b")]
+    assert next(iter(decoder().feed(frame(late)))) == Start(service_tier="default")
+
+
 def test_a_model_that_was_told_before_the_start_begins_it():
     reader = decoder()
     chunks = [{"modelVersion": "m1", "usageMetadata": {"promptTokenCount": 3}}, candidate({"text": "a"})]

@@ -8,7 +8,7 @@ from asgi_surface import ir
 from asgi_surface.codecs.gemini.decode import decoder
 from asgi_surface.codecs.gemini.stream import watch
 from asgi_surface.codecs.gemini.verdicts import ROWS
-from asgi_surface.events import Fault, Finish, Grew, Start, UsageSeen
+from asgi_surface.events import Fault, Finish, Grew, Start, Told, UsageSeen
 from asgi_surface.framing import Framing, splitter
 from asgi_surface.lifecycle import Kind
 
@@ -49,4 +49,6 @@ def test_a_recorded_stream_decodes_to_what_its_watch_sees(file):
     assert sum(isinstance(event, Start) for event in events) == bool(stops)
     if "stream-tool-call-arguments" not in file.stem:  # the watch does not count pieces of arguments
         assert sum(len(event.text) for event in events if isinstance(event, Grew)) == chars
+    tiers = [event.service_tier for event in events if isinstance(event, Start | Told)]
+    assert (tiers[-1:] == ["default"]) == any(b'"serviceTier":"standard"' in frame.data for frame in given)
     assert set(reader.unread) <= ROWS.keys()

@@ -47,10 +47,10 @@ class GeminiDecoder:
 
     def _answer(self, answer: Answer) -> Iterator[Event]:
         blocked = answer.blocked()
-        news = self._telling.news(answer.model_version, None)
+        news = self._telling.news(answer.model_version, answer.tier())
         if not self._started and (blocked or answer.candidates):
             self._started = True
-            yield Start(answer.response_id, self._telling.model, answer.created())
+            yield Start(answer.response_id, self._telling.model, answer.created(), self._telling.tier)
         elif self._started:
             yield from news
         if blocked:

@@ -92,6 +92,10 @@ class Answer(Struct, rename="camel"):
         counted = self.usage_metadata.usage() if self.usage_metadata else ir.Usage()
         return None if counted == ir.Usage() else counted
 
+    def tier(self) -> str | None:
+        """The service tier, in the IR's words."""
+        return self.usage_metadata.tier() if self.usage_metadata else None
+
     def unread(self) -> list[str]:
         """The names of what it says beside its candidates and is skipped."""
         feedback = reading.mapping(self.prompt_feedback)
@@ -130,7 +134,9 @@ _TRACES: Final = {
 def read(body: bytes) -> ir.Response:
     """The answers of all candidates. Raises `ValueError` when the text, the calls or the finish of one cannot be read."""
     answer = reading.decode(ANSWER, body)
-    response = ir.Response(id=answer.response_id, model=answer.model_version, created=answer.created(), usage=answer.usage())
+    response = ir.Response(
+        id=answer.response_id, model=answer.model_version, created=answer.created(), usage=answer.usage(), service_tier=answer.tier()
+    )
     candidates = sorted(answer.candidates or [], key=lambda candidate: candidate.index or 0)
     if not candidates:
         if not answer.blocked():

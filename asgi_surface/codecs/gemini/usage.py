@@ -21,6 +21,8 @@ _BY_MODALITY: Final = {
     "cache_tokens_details": "usage:cacheTokensDetails",
     "tool_use_prompt_tokens_details": "usage:toolUsePromptTokensDetails",
 }
+_TIERS: Final = {"standard": "default", "flex": "flex", "priority": "priority"}
+"""Service tiers, for which the IR has OpenAI's words. The API tells them here, before its SDK's type does."""
 _SPOKEN: Final = frozenset({"prompt_tokens_details", "candidates_tokens_details"})
 """Of these the tokens of sound have a place of their own."""
 
@@ -38,6 +40,7 @@ class Counted(Struct, rename="camel"):
     cache_tokens_details: Any = None
     tool_use_prompt_tokens_details: Any = None
     traffic_type: Any = None
+    service_tier: Any = None
 
     def usage(self) -> Usage:
         """As everyone counts: what was read, and what was written."""
@@ -51,9 +54,17 @@ class Counted(Struct, rename="camel"):
             audio_output=_spoken(self.candidates_tokens_details),
         )
 
+    def tier(self) -> str | None:
+        """The service tier, in the IR's words."""
+        return _TIERS.get(self._word())
+
+    def _word(self) -> str:
+        return (reading.string(self.service_tier) or "unspecified").lower()
+
     def unread(self) -> list[str]:
-        """The names of what it counts beyond that."""
+        """The names of what it tells beyond that."""
         names = [name for field, name in _BY_MODALITY.items() if _beyond(getattr(self, field), spoken=field in _SPOKEN)]
+        names += [] if self._word() in {"unspecified", *_TIERS} else ["usage:serviceTier.other"]
         return names + (["usage:trafficType"] if self.traffic_type not in (None, "", "TRAFFIC_TYPE_UNSPECIFIED") else [])
 
 

@@ -238,6 +238,8 @@ ROWS: Final = table(
     usage:candidatesTokensDetails.AUDIO                           eaa-  only Chat counts sound
     usage:cacheTokensDetails                                      aaa-  by modality
     usage:toolUsePromptTokensDetails                              aaa-  by modality
+    usage:serviceTier                                             mmm-  the others have another word for it
+    usage:serviceTier.other                                       aaa-  a tier that no other surface has
     usage:trafficType                                             aaa-  how Google bills it
     """
 )
