@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from asgi_surface.surfaces import MESSAGES
+from asgi_surface.surfaces import MESSAGES, RESPONSES
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
@@ -46,3 +46,21 @@ def test_a_seal_without_a_slot_is_named(gateway, upstream, ask, answer, binding)
 def test_of_a_stream_it_is_named_in_the_record(gateway, upstream, ask, records, answer):
     reply = ask(gateway(upstream(**answer), MESSAGES), "/v1/chat/completions", {**ASK, "stream": True})
     assert (reply.status, records[0].dropped) == (200, ("answer:seals",))
+
+
+FAILED = {"id": "r", "object": "response", "status": "failed", "output": []}
+PATHS = {"/v1/chat/completions": ASK, "/v1/messages": ASK | {"max_tokens": 9}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_failed_response_is_the_error_that_it_holds(gateway, upstream, ask, path, stream):
+    error = {"code": "rate_limit_exceeded", "message": "slow down"}
+    app = upstream([json.dumps(FAILED | {"error": error}).encode()])
+    reply = ask(gateway(app, RESPONSES), path, PATHS[path] | {"stream": stream})
+    assert (reply.status, reply.headers["x-surface-error"], reply.json["error"]["message"]) == (429, "upstream_rate_limited", "slow down")
+
+
+def test_one_that_holds_none_cannot_be_read(gateway, upstream, ask):
+    reply = ask(gateway(upstream([json.dumps(FAILED).encode()]), RESPONSES), "/v1/chat/completions", ASK)
+    assert (reply.status, reply.headers["x-surface-error"]) == (502, "upstream_bad_response")

@@ -225,13 +225,18 @@ class Answer:
         try:
             return answered(self._exchange, body)
         except ValueError:
-            raise _bad(_UNREADABLE) from None
+            raise self._unreadable(body) from None
 
     def _said(self, body: bytes) -> bytes:
         try:
             return said(self._exchange, body)
         except ValueError:
-            raise _bad(_UNREADABLE) from None
+            raise self._unreadable(body) from None
+
+    def _unreadable(self, body: bytes) -> UpstreamError:
+        """The error for an answer that is none: its own, where it holds one, as a failed response does. Natively that is a client's to read."""
+        facts = self._codec.error_facts(body)
+        return _bad(_UNREADABLE) if facts is None else self._refused(facts)
 
     def _counted(self, body: bytes) -> Sight:
         decode(_MEMBERS, body)
