@@ -5,6 +5,7 @@ import ctypes
 import gc
 import hashlib
 import json
+import os
 import signal
 import sys
 import threading
@@ -53,7 +54,7 @@ class Bindings(ModuleType):
 
     def __init__(self):
         super().__init__("xllamacpp")
-        self.CommonParams = lambda: SimpleNamespace(model=SimpleNamespace(path=""))
+        self.CommonParams = lambda: SimpleNamespace(model=SimpleNamespace(path=""), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace())
         self.Server = self.serve
         self.__spec__ = ModuleSpec("xllamacpp", None)
         self.starts = []
@@ -185,6 +186,7 @@ def test_the_server_is_private_quiet_and_wide(model, bindings):
     assert start.weights == HEADER + (32_768).to_bytes(4, "little") + b" the rest"
     assert not Path(start.params.model.path).exists()
     assert start.thread is not threading.main_thread()
+    threads = max(1, (os.cpu_count() or 1) - 1)
     given = vars(start.params) | {"model": None}
     key = given.pop("api_keys")
     assert len(key[0]) == 64
@@ -197,6 +199,8 @@ def test_the_server_is_private_quiet_and_wide(model, bindings):
         "n_ctx": 32_768,
         "n_parallel": 2,
         "kv_unified": True,
+        "cpuparams": SimpleNamespace(n_threads=threads),
+        "cpuparams_batch": SimpleNamespace(n_threads=threads),
         "cache_ram_mib": 0,
         "endpoint_slots": False,
         "ui": False,

@@ -17,6 +17,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import itertools
+import os
 import secrets
 import signal
 import tempfile
@@ -176,6 +177,8 @@ def _serve(weights: Path, key: str) -> Any:
     params.n_ctx = CONTEXT
     params.n_parallel = _SLOTS
     params.kv_unified = True
+    # A core is left to the gateway: llama.cpp's threads wait for one another in every step, and one that has no core holds up all.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) - 1)
     params.cache_ram_mib = 0  # finished conversations would be kept in up to 8 GiB
     params.endpoint_slots = False  # would show the prompts
     params.ui = False
