@@ -360,3 +360,19 @@ def test_numbers_keep_their_text():
     reader = decoder()
     chunk = '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a","numberValue":1.50}]}}]}}]}'
     assert list(reader.feed(frame(chunk)))[2] == Grew(0, '{"a":1.50}')
+
+
+@pytest.mark.parametrize(("reason", "fails"), [("STOP", True), ("MAX_TOKENS", False), (None, False)])
+@pytest.mark.parametrize("begun", [[], [piece("$.a", stringValue="x", willContinue=True)]])
+def test_a_call_that_was_to_go_on_is_no_success(begun, reason, fails):
+    """The last piece may come after the finish; when the body ends without it, only a cut explains that."""
+    reader, end = decoder(), [candidate(finishReason=reason)] if reason else []
+    for chunk in (candidate({"functionCall": {"name": "f", "willContinue": True}}), *begun, *end):
+        list(reader.feed(frame(chunk)))
+    if fails:
+        with pytest.raises(ValueError, match="half a call"):
+            reader.eof()
+    else:
+        assert list(reader.eof()) == []
+    assert Closed(0) in list(reader.feed(frame(piece(last=True))))
+    assert list(reader.eof()) == []

@@ -42,7 +42,9 @@ class GeminiDecoder:
             yield Fault(reading.error_facts(frame.data) or ErrorFacts(""))
 
     def eof(self) -> Iterable[Event]:
-        """Nothing."""
+        """Nothing. Raises `ValueError` when a candidate has ended in the middle of a call."""
+        for candidate in self._candidates.values():
+            candidate.eof()
         return ()
 
     def _answer(self, answer: Answer) -> Iterator[Event]:

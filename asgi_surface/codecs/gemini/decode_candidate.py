@@ -18,6 +18,7 @@ from asgi_surface.codecs.gemini.logprobs import OTHER, tokens
 from asgi_surface.codecs.gemini.read import NULL, Candidate, heard, identified, sealed, stopped, thinks
 from asgi_surface.codecs.gemini.texts import Texts
 from asgi_surface.events import Cited, Closed, Event, Finish, Grew, Logged, Opened, Sealed
+from asgi_surface.soundness import ENDED
 
 
 class _Flat(Struct, frozen=True):
@@ -61,6 +62,11 @@ class CandidateDecoder:
         self._skip(candidate.traces())
         said = candidate.stop()
         yield from self._finish(self._stop if said is None and self._calls > calls else said)  # a call after the finish: it was for calls
+
+    def eof(self) -> None:
+        """Nothing more comes. Raises `ValueError` when a call whose arguments were to go on is left, and no cut explains it."""
+        if self._growing is not None and self._stop in ENDED:
+            raise ValueError("half a call")
 
     def _finish(self, stop: ir.Stop | None) -> Iterator[Event]:
         if stop is not None:

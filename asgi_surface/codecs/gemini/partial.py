@@ -62,8 +62,12 @@ class Arguments:
             node = node.setdefault(step, {})
             if type(node) is not dict:
                 raise ValueError("a path into a value")
-        before = node.get(steps[-1])
-        node[steps[-1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
+        if not isinstance(value, str):
+            node[steps[-1]] = value
+        elif isinstance(before := node.get(steps[-1]), list):
+            before.append(value)
+        else:
+            node[steps[-1]] = [value]
 
 
 def _steps(path: str) -> list[str | int]:
@@ -73,8 +77,8 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _plain(node: object) -> object:
-    """Lists are held as objects whose names are numbers, until all is there."""
+    """Lists are held as objects whose names are numbers, and texts as their pieces, until all is there."""
     if not isinstance(node, dict):
-        return node
+        return "".join(node) if isinstance(node, list) else node
     plain = {step: _plain(value) for step, value in node.items()}
     return [plain[step] for step in sorted(plain)] if plain and all(isinstance(step, int) for step in plain) else plain
