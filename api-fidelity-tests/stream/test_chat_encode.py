@@ -57,7 +57,7 @@ def context(*tools: Tool, upstream: Surface = MESSAGES, usage: bool = False, **a
 OLD = context(Tool("f", at="/functions/0"))
 
 
-Grammar = Callable[[str, bytes], None]
+Grammar = Callable[..., None]
 
 
 def sse(frames: Frames) -> bytes:
@@ -73,7 +73,7 @@ def frames_of(
     writer = encoder(to or context())
     frames = [*writer.open(start, None), *(frame for event in events for frame in writer.part(event)), *writer.close(ending or Ending(Stop.END))]
     assert frames[-1] == (b"", b"[DONE]")
-    grammar(CHAT, sse(frames))
+    grammar(CHAT, sse(frames), sound=False)
     return frames
 
 

@@ -362,7 +362,13 @@ def function(**members):
 LATE = {"error": {"code": 500, "message": "x", "status": "INTERNAL"}}
 BLOCKED = {"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": "m"}
 GOOD_GEMINI = [
-    [said(**spent(1)), said(), said(index=1), said(finish="STOP", **spent(2)), said(finish="STOP", index=1)],
+    [
+        said(**spent(1)),
+        said(),
+        said(index=1),
+        said(finish="STOP", usageMetadata={"totalTokenCount": 2, "promptTokensDetails": []}),
+        said(finish="STOP", index=1),
+    ],
     [function(name="f", args={"a": None})],
     [told({"text": "", "thought": True, "thoughtSignature": "s"}), said(finish="MAX_TOKENS")],
     [LATE],

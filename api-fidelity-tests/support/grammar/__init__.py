@@ -7,7 +7,6 @@ Two levels: `relayed` for a provider's own bytes, which may be odd but end once,
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from grammar import chat, frames, gemini, messages, responses
 from grammar.frames import Grammar, Violation
@@ -15,13 +14,13 @@ from grammar.nulls import CHAT, GEMINI, MESSAGES, NULLS, RESPONSES, null_free
 
 __all__ = ["CHAT", "GEMINI", "MESSAGES", "NULLS", "RESPONSES", "Violation", "check"]
 
-_RELAYED: dict[str, Callable[[], Grammar]] = {
+_RELAYED: dict[str, Callable[..., Grammar]] = {
     CHAT: chat.Relayed,
     RESPONSES: responses.Relayed,
     MESSAGES: messages.Relayed,
     GEMINI: gemini.Relayed,
 }
-_WRITTEN: dict[str, Callable[[], Grammar]] = {
+_WRITTEN: dict[str, Callable[..., Grammar]] = {
     CHAT: chat.Written,
     RESPONSES: responses.Written,
     MESSAGES: messages.Written,
@@ -29,15 +28,24 @@ _WRITTEN: dict[str, Callable[[], Grammar]] = {
 }
 
 
-def check(surface: str, body: bytes, *, array: bool = False, relayed: bool = False, whole: bool = True, usage: bool | None = None) -> None:
+def check(
+    surface: str,
+    body: bytes,
+    *,
+    array: bool = False,
+    relayed: bool = False,
+    whole: bool = True,
+    sound: bool = True,
+    usage: bool | None = None,
+) -> None:
     """Holds what a client got against its surface's grammar.
 
-    `array`: Gemini's other stream; `relayed`: a provider's own bytes; not `whole`: the client left before the end. `usage` says whether a Chat
-    client asked for it. Raises `Violation`.
+    `array`: Gemini's other stream; `relayed`: a provider's own bytes; not `whole`: the client left before the end; not `sound`: an encoder was told
+    parts and an ending that are no answer together. `usage` says whether a Chat client asked for it. Raises `Violation`.
     """
     read = frames.elements if array else frames.relayed if relayed else frames.written
-    made = (_RELAYED if relayed else _WRITTEN)[surface]
-    grammar = (partial(made, usage=usage) if surface == CHAT and not relayed else made)()
+    facts = {} if relayed else {"sound": sound, **({"usage": usage} if surface == CHAT else {})}
+    grammar = (_RELAYED if relayed else _WRITTEN)[surface](**facts)
     for frame in read(body, whole=whole):
         if not relayed and frame.event != frames.DONE:
             null_free(surface, frame.event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from grammar.frames import DONE, Frame, Grammar, counts, is_object, must, named, shape
@@ -44,9 +45,10 @@ class Relayed(Grammar):
 
 
 class _Choice:
-    """One answer as far as it has been said."""
+    """One answer as far as it has been said. `whole` holds what makes it a sound one."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: Callable[[object, str], None]) -> None:
+        self._whole = whole
         self.finish: str | None = None
         self._role = False
         self._calls: dict[int, tuple[str, list[str]]] = {}
@@ -85,17 +87,17 @@ class _Choice:
         pieces.append(said)
 
     def _close(self, finish: str) -> None:
-        must(finish != "tool_calls" or self._calls, "a finish for calls, and no call")
-        must(finish != "function_call" or self._old, "a finish for a function call, and no call")
+        self._whole(finish != "tool_calls" or self._calls, "a finish for calls, and no call")
+        self._whole(finish != "function_call" or self._old, "a finish for a function call, and no call")
         halves = [pieces for form, pieces in self._calls.values() if form == "function" and not is_object("".join(pieces))]
-        must(finish not in _SOUND or not halves, "half a call in a finished answer")
+        self._whole(finish not in _SOUND or not halves, "half a call in a finished answer")
 
 
 class Written(Grammar):
     """A stream that we wrote. `usage` says whether the client asked for it; None: unknown."""
 
-    def __init__(self, *, usage: bool | None = None) -> None:
-        super().__init__()
+    def __init__(self, *, usage: bool | None = None, sound: bool = True) -> None:
+        super().__init__(sound=sound)
         self._asked = usage
         self._head: dict[str, Any] | None = None
         self._choices: dict[int, _Choice] = {}
@@ -131,7 +133,7 @@ class Written(Grammar):
         for choice in chunk["choices"]:
             must(isinstance(choice.get("index"), int), "a choice without index")
             must(choice["index"] <= len(self._choices), "a choice out of its order")
-            self._choices.setdefault(choice["index"], _Choice()).take(choice)
+            self._choices.setdefault(choice["index"], _Choice(self._whole)).take(choice)
 
     def _usage(self, chunk: dict[str, Any]) -> None:
         must(self._asked is not False or "usage" not in chunk, "usage that nobody asked for")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -154,15 +155,24 @@ def is_object(text: str) -> bool:
         return False
 
 
-class Grammar:
-    """One stream, event after event: `take` each, then `end`. The terminal is said once, and last."""
+class Grammar(ABC):
+    """One stream, event after event: `take` each, then `end`. The terminal is said once, and last.
 
-    def __init__(self) -> None:
+    Not `sound`: what an encoder makes of parts and an ending that are no answer together. It is not asked to know that.
+    """
+
+    def __init__(self, *, sound: bool = True) -> None:
         self.ended = False
+        self._sound = sound
 
+    def _whole(self, holds: object, rule: str) -> None:
+        must(holds or not self._sound, rule)
+
+    @abstractmethod
     def ends(self, frame: Frame) -> bool:
-        raise NotImplementedError
+        """Whether an event is a terminal."""
 
+    @abstractmethod
     def step(self, frame: Frame) -> None:
         """What the surface's rules say to one event."""
 

@@ -50,8 +50,8 @@ class Relayed(Grammar):
 class Written(Grammar):
     """A stream that we wrote."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, sound: bool = True) -> None:
+        super().__init__(sound=sound)
         self._head: dict[str, Any] | None = None
         self._seen: set[int] = set()
         self._finished: set[int] = set()

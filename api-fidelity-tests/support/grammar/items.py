@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from grammar.frames import is_object, must, named, shape
@@ -10,7 +11,7 @@ _PLACE = {"type": str, "sequence_number": int, "item_id": str, "output_index": i
 _STATUS = {"in_progress", "completed", "incomplete", "failed"}
 
 
-class Item:
+class Item(ABC):
     """An item that is announced and not done. `need` and `may` are its members, `blank` what they are when it is announced."""
 
     need: ClassVar[dict[str, Any]] = {}
@@ -32,8 +33,9 @@ class Item:
         stem, _, step = kind.rpartition(".")
         self.step(stem, step, event)
 
+    @abstractmethod
     def step(self, stem: str, step: str, event: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """What the rules say to one event about the item: what it is about, and which step."""
 
     def close(self, item: dict[str, Any]) -> None:
         shape(item, f"a {item.get('type')}", self._needed, {**self.may, "encrypted_content": str})
@@ -41,8 +43,9 @@ class Item:
         must(item.get("status") != "in_progress", "an item that is done in progress")
         self.closed(item)
 
+    @abstractmethod
     def closed(self, item: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """What the rules say to the item as it is done."""
 
 
 class _Part:

@@ -92,8 +92,8 @@ class _Block:
 class Written(Grammar):
     """A stream that we wrote."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, sound: bool = True) -> None:
+        super().__init__(sound=sound)
         self._message: dict[str, Any] | None = None
         self._block: _Block | None = None
         self._begun = 0
@@ -134,7 +134,7 @@ class Written(Grammar):
         self._begun += 1
         self._search(block)
         if "id" in block:
-            must(block["id"] not in self._ids, "a block's id twice")
+            self._whole(block["id"] not in self._ids, "a block's id twice")
             self._ids.add(block["id"])
 
     def _search(self, block: dict[str, Any]) -> None:
@@ -166,8 +166,8 @@ class Written(Grammar):
         shape(delta, "message_delta", {"stop_reason": _REASONS, "stop_sequence": str}, {"stop_details": dict, "container": dict})
         self._reason = delta["stop_reason"]
         must(self._reason, "an end without one reason")
-        must(self._reason != "tool_use" or self._calls, "a reason for calls, and no call")
-        must(self._reason not in _SOUND or not self._halves, "half a call in a finished answer")
+        self._whole(self._reason != "tool_use" or self._calls, "a reason for calls, and no call")
+        self._whole(self._reason not in _SOUND or not self._halves, "half a call in a finished answer")
         counts(event["usage"], "output_tokens")
         before = self._message["usage"]  # type: ignore[index]
         must(all(event["usage"].get(name, before.get(name, 0)) >= before.get(name, 0) for name in _SPENT), "usage that shrinks")

@@ -20,6 +20,8 @@ _ECHO = (
     "tools/*/tools/*/parameters tools/*/tools/*/strict"
 )
 _TOKENS = "bytes top_logprobs/*/bytes"
+# Entries of Chat are passed on as they are, and there a token that is no text has no bytes.
+_ENTRIES = "logprobs part/logprobs item/content/*/logprobs response/output/*/content/*/logprobs"
 
 NULLS = {
     CHAT: {
@@ -35,7 +37,12 @@ NULLS = {
         "/system_fingerprint",
         "/usage",
     },
-    RESPONSES: {*(f"/response/{name}" for name in _ECHO.split()), "/code", "/param"},
+    RESPONSES: {
+        *(f"/response/{name}" for name in _ECHO.split()),
+        *(f"/{name}/*/{token}" for name in _ENTRIES.split() for token in _TOKENS.split()),
+        "/code",
+        "/param",
+    },
     MESSAGES: {
         "/message/stop_details",
         "/message/stop_reason",

@@ -25,8 +25,8 @@ class Relayed(Grammar):
 class Written(Grammar):
     """A stream that we wrote."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, sound: bool = True) -> None:
+        super().__init__(sound=sound)
         self._number = 0
         self._response: dict[str, Any] | None = None
         self._running = False
@@ -45,7 +45,7 @@ class Written(Grammar):
         if kind == "error":
             self._error(event)
         elif "response" in event:
-            self._whole(event, kind.removeprefix("response."))
+            self._object(event, kind.removeprefix("response."))
         else:
             must(self._running, "no response.created and response.in_progress first")
             self._of_item(event, kind.removeprefix("response."))
@@ -54,7 +54,7 @@ class Written(Grammar):
         must(self._response is None, "an error event in a response that has begun")
         shape(event, "an error", {"type": str, "sequence_number": int, "code": str, "message": str, "param": str})
 
-    def _whole(self, event: dict[str, Any], kind: str) -> None:
+    def _object(self, event: dict[str, Any], kind: str) -> None:
         shape(event, "an event", {"type": str, "sequence_number": int, "response": dict})
         response = event["response"]
         named(response, "a response", "id", "model", "object", "status")
@@ -86,7 +86,7 @@ class Written(Grammar):
             counts(response["usage"], "input_tokens", "output_tokens", "total_tokens")
         if kind == "incomplete":
             named(response["incomplete_details"], "details", "reason")
-        must(kind == "incomplete" or all(item.get("status") != "incomplete" for item in self._done), "half an item in a finished answer")
+        self._whole(kind == "incomplete" or all(item.get("status") != "incomplete" for item in self._done), "half an item in a finished answer")
 
     def _of_item(self, event: dict[str, Any], kind: str) -> None:
         index = event.get("output_index")
