@@ -79,7 +79,9 @@ class TestRecording:
         # Codex's backend and others leave the terminal's own output empty, or cut.
         ends = sorted((event for event in events if event["type"] == "response.output_item.done"), key=lambda event: event["output_index"])
         done = [event["item"] for event in ends]
-        whole = read(json.dumps(terminal | {"output": done} | ({"status": "completed"} if terminal["status"] == "failed" else {})).encode())
+        # Of a response that failed its error is told, and nothing else of its head.
+        head = {"status": "completed"} if terminal["status"] == "failed" else terminal
+        whole = read(json.dumps(head | {"output": done}).encode())
         grown = ["".join(event.text for event in only(told, Grew) if event.index == opened.index) for opened in only(told, Opened)]
         assert grown == [part.arguments if isinstance(part, Call) else part.text for part in whole.parts]
         assert [type(opened.part) for opened in only(told, Opened)] == [type(part) for part in whole.parts]
