@@ -274,8 +274,8 @@ def test_model_lists_show_names_in_the_files_order_and_no_globs(catalog):
     both, tools, sizes = ("generate", "count-tokens"), {Feature.STREAMING, Feature.TOOLS}, {"context_tokens": 200_000, "max_output_tokens": 8_192}
     assert catalog.entries() == (
         ModelEntry("big", "up", both, surface=CHAT, features=tools, **sizes),
-        ModelEntry("plain", "echo", ("generate",), surface=CHAT),
-        ModelEntry("smart", "echo", both, surface=CHAT),
+        ModelEntry("plain", "echo", ("generate",), surface=CHAT, streams=False),
+        ModelEntry("smart", "echo", both, surface=CHAT, streams=False),
     )
 
 

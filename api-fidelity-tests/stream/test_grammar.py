@@ -380,7 +380,7 @@ BAD_GEMINI = {
     "two terminals": [said(finish="STOP"), said(finish="STOP")],
     "something after the terminal": [LATE, said()],
     "usage that shrinks": [said(**spent(2)), said(finish="STOP", **spent(1))],
-    "two heads": [said(), said(finish="STOP") | {"modelVersion": "n"}],
+    "two heads": [said(), said(finish="STOP") | {"responseId": "other"}],
     "a chunk without its model": [{name: value for name, value in said(finish="STOP").items() if name != "modelVersion"}],
     "null at /candidates/*/finishReason": [
         {"candidates": [{"content": {"parts": [{"text": "x"}], "role": "model"}, "index": 0, "finishReason": None}]}

@@ -125,7 +125,7 @@ class Written(Grammar):
         must(not self._counted, "something after the usage chunk")
         named(chunk, "a chunk", "id", "model")
         shape(chunk, "a chunk", {**_HEAD, "choices": list}, {**_BESIDE, **_PADDED, "usage": dict})
-        head = {name: chunk.get(name) for name in (*_HEAD, *_BESIDE)}
+        head = {name: chunk.get(name) for name in (*_HEAD, "system_fingerprint")}  # the tier may be known late
         for name, value in (self._head or head).items():
             must(head[name] == value, f"two values of {name}")
         self._head = head

@@ -70,10 +70,10 @@ class Written(Grammar):
             shape(chunk["error"], "an error", {"code": int, "message": str, "status": str}, {"details": list})
             return
         shape(chunk, "a chunk", {}, _CHUNK)
-        head = {name: chunk.get(name) for name in ("modelVersion", "responseId")}
+        head = {"responseId": chunk.get("responseId")}
         must(head == (self._head or head), "two heads")
         self._head = head
-        must(head["modelVersion"], "a chunk without its model")
+        must(chunk.get("modelVersion"), "a chunk without its model")
         self._usage(chunk.get("usageMetadata", {}))
         for candidate in chunk.get("candidates", ()):
             self._candidate(candidate)

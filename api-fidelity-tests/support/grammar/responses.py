@@ -8,7 +8,7 @@ from grammar.frames import Frame, Grammar, counts, must, named, shape
 from grammar.items import ITEMS, Item
 
 _ENDS = {"response.completed": "completed", "response.incomplete": "incomplete", "response.failed": "failed", "error": ""}
-_SAME = ("id", "object", "created_at", "model")
+_SAME = ("id", "object", "created_at")  # a router may tell late which model it took
 _WHY = {"max_output_tokens", "content_filter"}
 
 

@@ -81,7 +81,9 @@ class Watch:
 
     def _noted(self, settle: Callable[[Any], None]) -> Callable[[Any], None]:
         def noted(one: Any) -> None:
-            if isinstance(getattr(one, "_passage", None), Translation) or isinstance(one, Stitched):
+            # A stream that is unfolded from a document of the client's own surface has the provider's members, whatever these are.
+            crossing = one._exchange.plan.downstream_surface == one._exchange.plan.upstream_surface
+            if isinstance(one, Stitched) or (isinstance(one._passage, Translation) and not crossing):
                 self._written.add(one._exchange.request_id.encode())
             settle(one)
 

@@ -16,6 +16,6 @@ candidates urlContextMetadata continuationToken
 candidates.content parts role
 promptFeedback blockReason blockReasonMessage safetyRatings
 usageMetadata promptTokenCount candidatesTokenCount thoughtsTokenCount toolUsePromptTokenCount cachedContentTokenCount totalTokenCount
-usageMetadata promptTokensDetails candidatesTokensDetails cacheTokensDetails toolUsePromptTokensDetails trafficType
+usageMetadata promptTokensDetails candidatesTokensDetails cacheTokensDetails toolUsePromptTokensDetails trafficType serviceTier
 """)
 """By path."""

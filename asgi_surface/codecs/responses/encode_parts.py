@@ -283,7 +283,7 @@ class _Call(Scribe):
     def finish(self, stop: Stop, /, *, cut: bool) -> Iterator[Said]:
         """The rest of the arguments and the done events; the seal after all, if it came late."""
         place = yield from self._begun()
-        *seals, item = self._desk.render(self._whole(), stop)
+        *seals, item = self._desk.render(self._whole(), stop if cut else Stop.END)  # a refusal in words is a whole answer
         said, text = "".join(self._pieces[: self._told]), STRING.decode(item[self._member])
         if rest := text[len(said) :]:
             yield f"{self._stem}.delta", place | {"delta": rest}

@@ -20,7 +20,7 @@ from asgi_surface.codecs.wrapping import unwrapped
 from asgi_surface.errors import Code, UpstreamError
 from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, Search, Stop, Text, Usage
 from asgi_surface.losses import held
-from asgi_surface.soundness import ENDED, whole
+from asgi_surface.soundness import whole
 from asgi_surface.surfaces import RESPONSES
 
 _Object = dict[str, object]
@@ -100,7 +100,7 @@ def _why(response: Response) -> str | None:
 def _output(response: Response, context: Context, *, cut: bool) -> list[_Object]:
     """The items, each with its id. The last one of a cut answer is incomplete itself."""
     said = [part for part in response.parts if not (isinstance(part, Text) and not part.text)]
-    writer = _Writer(response, context, said)
+    writer = _Writer(response, context, said, cut=cut)
     items = [
         item for spoken, group in groupby(said, lambda part: isinstance(part, Text | Refusal)) for item in writer.items(list(group), spoken=spoken)
     ]
@@ -112,12 +112,12 @@ def _output(response: Response, context: Context, *, cut: bool) -> list[_Object]
 class _Writer:
     """Makes items of parts."""
 
-    def __init__(self, response: Response, context: Context, parts: list[Part]) -> None:
+    def __init__(self, response: Response, context: Context, parts: list[Part], *, cut: bool) -> None:
         self._context = context
         # The IR has the log probabilities of the whole answer: they stand with its first text.
         self._first = next((part for part in parts if isinstance(part, Text)), None)
         self._logprobs = response.logprobs or _NO_LOGPROBS
-        self._cut = response.stop not in ENDED
+        self._cut = cut
         self._last = parts[-1] if parts else None
 
     def items(self, parts: list[Part], *, spoken: bool) -> list[_Object]:
