@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
@@ -542,6 +543,14 @@ def test_a_relayed_stream_that_its_surface_does_not_allow_is_caught(ask, gateway
     monkeypatch.setattr("asgi_surface.layers.exit.Exit._body", _doubled)
     with pytest.raises(AssertionError, match="relayed openai-chat-completions: two terminals"):
         ask(gateway(upstream(chunks=wires[CHAT].frames), CHAT), *wires[CHAT].ask(stream=True))
+
+
+def test_what_a_packed_request_asks_for_is_not_known(ask, gateway, upstream, wires):
+    """So its stream may have usage, or none."""
+    for wanted in (True, False):
+        path, body = wires[CHAT].ask(stream=True, stream_options={"include_usage": wanted})
+        app, packed = gateway(upstream(chunks=wires[MESSAGES].frames), MESSAGES), gzip.compress(json.dumps(body).encode())
+        assert (b'"usage"' in ask(app, path, packed, headers=[("content-encoding", "gzip")]).body) == wanted
 
 
 async def _doubled(exit_, body, *, more):
