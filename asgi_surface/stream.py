@@ -16,7 +16,7 @@ from asgi_surface.codecs.base import Sight, Signal, Watch
 from asgi_surface.errors import Code, ErrorFacts, GatewayError, UpstreamError
 from asgi_surface.framing import Frame, FrameTooLarge, Framing, closing, named, splitter, write
 from asgi_surface.gauge import Gauge
-from asgi_surface.ir import Response, Stop, Usage, weightier
+from asgi_surface.ir import Stop, Usage, weightier
 from asgi_surface.lifecycle import Action, Kind, Lifecycle, State
 
 _MESSAGES: Final = {
@@ -95,16 +95,6 @@ class Passage:
     def state(self) -> State:
         """Where the answer stands."""
         return self._life.state
-
-    @property
-    def held(self) -> Response:
-        """What not every surface can say: nothing, natively."""
-        return Response(id=None, model=None)
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """What the client did not get: nothing, natively."""
-        return ()
 
     @property
     def closed(self) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import threading
+import time
 
 import pytest
 
@@ -66,8 +67,12 @@ def test_counting_and_context(model, runner, exchange):
 
 
 def test_signals_are_still_pythons(model):
-    with pytest.raises(KeyboardInterrupt):
+    def interrupted():
         signal.raise_signal(signal.SIGINT)
+        time.sleep(1)  # with more threads about, Python may hear of it only as it waits
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
 
 
 @pytest.mark.parametrize("stream", [False, True])

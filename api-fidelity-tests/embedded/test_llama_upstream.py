@@ -60,7 +60,6 @@ class Bindings(ModuleType):
         self.starts = []
         self.log = []
         self.failures = []
-        self.take = take_signals
         self.called = threading.Event()
         self.gate = threading.Event()
         self.gate.set()
@@ -71,7 +70,7 @@ class Bindings(ModuleType):
         self.entered.set()
         self.gate.wait()
         self.starts.append(SimpleNamespace(params=params, weights=Path(params.model.path).read_bytes(), thread=threading.current_thread()))
-        self.take()
+        take_signals()
         if failure is not None:
             raise failure
         return Server(self.log, self.called)
@@ -333,14 +332,9 @@ def test_stopping_closes_the_connections_before_it_destroys_the_server(model, bi
     assert bindings.log == ["caller left", "destroyed"]
 
 
-def take_signals_late():
-    threading.Timer(0.1, take_signals).start()
-
-
-@pytest.mark.parametrize(("failures", "take"), [([], take_signals), ([], take_signals_late), ([RuntimeError()], take_signals)])
-def test_the_process_keeps_its_signal_handlers(model, bindings, failures, take):
+@pytest.mark.parametrize("failures", [[], [RuntimeError()]])
+def test_the_process_keeps_its_signal_handlers(model, bindings, failures):
     heard = []
-    bindings.take = take
     bindings.failures = [*failures]
     before = {number: signal.signal(number, lambda got, _: heard.append(got)) for number in (signal.SIGINT, signal.SIGTERM)}
 

@@ -30,7 +30,7 @@ def lines(work):
     """How many lines of the package run."""
     count = 0
 
-    def trace(frame, event, _):
+    def trace(frame, event, _):  # pragma: no cover -- a tracer, like coverage's
         nonlocal count
         if "asgi_surface" not in frame.f_code.co_filename:
             return None
@@ -114,7 +114,7 @@ def test_a_document_is_read_and_written(surface, shape):
         codec, to = CODECS[surface], context(surface)
         body = codec.write(said(shape, n), to)
 
-        def work():
+        def work():  # pragma: no cover -- while another tracer is set
             response = codec.read(body)
             codec.write(response, to)
             codec.unsaid(response, to)
@@ -234,7 +234,7 @@ def test_many_answers_are_put_together():
         response = Response(id="i", model="up", parts=(Text("x"),), more=tuple(Alternative(parts=(Text("y"),), stop=Stop.END) for _ in range(n)))
         events = [event for event in unfold(response) if isinstance(event, PartEvent)]
 
-        def work():
+        def work():  # pragma: no cover -- while another tracer is set
             fold.open(Start(), None)
             for event in events:
                 fold.part(event)

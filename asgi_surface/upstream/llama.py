@@ -16,12 +16,10 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-import itertools
 import os
 import secrets
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +50,6 @@ _WIDENED: Final = b"llama.context_length" + (4).to_bytes(4, "little") + CONTEXT.
 # The server promises `keep-alive: timeout=5`, and closes after every stream all the same.
 _KEEPALIVE_SECONDS: Final = 4.0
 
-_SIGNAL_LOOKS: Final = 100  # a second
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _get_handler: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_int)(("PyOS_getsig", ctypes.pythonapi))
 _set_handler: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(("PyOS_setsig", ctypes.pythonapi))
@@ -193,14 +190,11 @@ def _serve(weights: Path, key: str) -> Any:
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
     """llama.cpp takes SIGINT and SIGTERM for itself when it has started, and so from the server above. `signal.signal` cannot take them back: it
-    works in the main thread only, and Python's own table never changed. Its thread may take them a little after the server is there.
+    works in the main thread only, and Python's own table never changed.
     """
     handlers = [(number, _get_handler(number)) for number in _SIGNALS]
     try:
         yield
-        looks = itertools.repeat(0.01, _SIGNAL_LOOKS)
-        while any(_get_handler(number) == handler for number, handler in handlers) and (pause := next(looks, 0.0)):
-            time.sleep(pause)
     finally:
         for number, handler in handlers:
             _set_handler(number, handler)

@@ -32,6 +32,8 @@ SHORT = {surface: short for short, surface in UPSTREAMS.items()}
 SHELL = "printf 'tool-ran-%d\\n' 42; sleep 0.5"
 PRINTED, FINAL = "tool-ran-42", "FINAL: tool-ran-42"
 SEAL = "Zm9vLWJhcg+/" * 9 + "=="
+# What Google documents for a call that another model made: it proves nothing, and is no seal.
+STAND_IN = "skip_thought_signature_validator"
 THOUGHT = "One command will tell."
 # The client's own shell, by the last part of its name: `bash`, `functions.exec_command`, `ns__shell`.
 NAMES = ["bash", "exec_command", "shell_command", "run_shell_command", "shell", "local_shell", "exec"]
@@ -310,7 +312,7 @@ class Gemini:
         calls = {one.get("id", one["name"]): one["name"] for _, part in parts for one in [part.get("functionCall")] if one}
         given = [part["functionResponse"] for at, part in parts if at > last and "functionResponse" in part]
         results = [(one.get("id", one["name"]), flat(one["response"])) for one in given]
-        seals = [part["thoughtSignature"] for _, part in parts if "thoughtSignature" in part]
+        seals = [part["thoughtSignature"] for _, part in parts if part.get("thoughtSignature", STAND_IN) != STAND_IN]
         settings = body.get("generationConfig") or {}
         return Asked(tools, calls, results, seals, settings.get("responseJsonSchema") or settings.get("responseSchema"), sealing=True)
 

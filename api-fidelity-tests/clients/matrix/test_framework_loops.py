@@ -1,7 +1,7 @@
 """openai-agents, pydantic-ai and LangChain finish a tool loop of two turns on each surface they speak, through every kind of upstream.
 
-Each lives in a virtualenv of its own in the folder that ASGI_SURFACE_CLIENTS names (`v-oai`, `v-pyd`, `v-lc`), because they want different SDKs. One
-process a framework serves all its cells, told by lines on its stdin.
+Each lives in a virtualenv of its own in the folder of `.ci/clients/install` (`v-oai`, `v-pyd`, `v-lc`), because they want different SDKs. One process
+a framework serves all its cells, told by lines on its stdin.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from asgi_surface.surfaces import CHAT, GEMINI, MESSAGES, RESPONSES
 
+CLIENTS = Path(os.environ.get("ASGI_SURFACE_CLIENTS") or Path(__file__).resolve().parents[3] / ".clients")
 SURFACES = [CHAT, RESPONSES, MESSAGES, GEMINI]
 MARK = "=> "
 
@@ -181,13 +182,12 @@ class Process:
 def framework(bench):
     """Starts each framework once."""
     started = {}
-    folder = os.environ.get("ASGI_SURFACE_CLIENTS")
 
     def start(name):
         place, code, _ = FRAMEWORKS[name]
-        python = Path(folder or "", place, "bin", "python")
-        if not folder or not python.exists():
-            pytest.skip(f"{name} is not installed: ASGI_SURFACE_CLIENTS names no folder with {place}")
+        python = CLIENTS / place / "bin/python"
+        if not python.exists():
+            pytest.skip(f"{name} is not installed: .ci/clients/install puts it into {CLIENTS.name}; ASGI_SURFACE_CLIENTS names another folder")
         if name not in started:
             started[name] = Process(python, LOOP.replace("{framework}", code).replace("{mark!r}", repr(MARK)), bench.url)
         return started[name]

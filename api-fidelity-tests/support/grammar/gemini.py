@@ -79,7 +79,9 @@ class Written(Grammar):
             self._candidate(candidate)
 
     def _usage(self, usage: dict[str, Any]) -> None:
-        for name, value in usage.items():
+        # What was counted as the answer's may turn out to be thoughts: the sum of both does not shrink.
+        spent = usage and usage | {"candidatesTokenCount": usage.get("candidatesTokenCount", 0) + usage.get("thoughtsTokenCount", 0)}
+        for name, value in spent.items():
             if name.endswith("TokenCount"):
                 must(fits(value, int) and value >= self._spent.get(name, 0), "usage that shrinks")
                 self._spent[name] = value

@@ -12,6 +12,7 @@ from asgi_surface.framing import Framing
 from asgi_surface.ir import Response
 from asgi_surface.layers.conversion.meaning import Blame, context, counted, fold, lost, native, passage, unfolded
 from asgi_surface.layers.exchange import Exchange, Send
+from asgi_surface.translation import Translation
 
 TYPES: Final = {Framing.SSE: b"text/event-stream; charset=utf-8", Framing.JSON_ARRAY: b"application/json"}
 _HELD_BYTES: Final = 65_536
@@ -117,7 +118,7 @@ class Streaming:
         passage, exchange = self._passage, self._exchange
         passage.cancel()
         exchange.frames, exchange.stop, exchange.usage = passage.frames, passage.stop, passage.usage
-        if passage.fault is None and not native(exchange):
+        if isinstance(passage, Translation) and passage.fault is None and not native(exchange):
             exchange.unsaid = counted(exchange.unsaid, lost(exchange, passage.unread), exchange.codec.unsaid(passage.held, context(exchange)))
 
 
