@@ -198,6 +198,10 @@ def test_names_and_ids_outside_the_charset_get_aliases():
 EMPTY = {"type": "object", "properties": {}}
 TOOLS = [
     (ir.Tool("f", "d", SCHEMA, strict=True), {"description": "d", "input_schema": json.loads(bytes(SCHEMA)), "strict": True}),
+    (
+        ir.Tool("f", None, None, strict=True),
+        {"input_schema": {"type": "object", "properties": {}, "additionalProperties": False}, "strict": True},
+    ),
     (ir.Tool("f"), {"input_schema": EMPTY}),
     (ir.Tool("f", schema=Raw(b"{}")), {"input_schema": EMPTY}),
     (ir.Tool("f", schema=Raw(b'{"required": []}')), {"input_schema": {"type": "object", "required": []}}),

@@ -17,7 +17,11 @@ from asgi_surface.codecs.messages.lower_blocks import Block, refused
 from asgi_surface.codecs.spelling import Names, bare
 from asgi_surface.codecs.wrapping import wrapper
 
-_EMPTY: Final = Raw(b'{"type":"object","properties":{}}')
+# No arguments. A strict schema has to close its objects.
+_EMPTY: Final = {
+    False: Raw(b'{"type":"object","properties":{}}'),
+    True: Raw(b'{"type":"object","properties":{},"additionalProperties":false}'),
+}
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
 _PICKS: Final = {ir.Pick.AUTO: "auto", ir.Pick.REQUIRED: "any", ir.Pick.NONE: "none"}
 
@@ -79,14 +83,14 @@ def is_typeless(tool: ir.Tool) -> bool:
 def _schema(tool: ir.Tool) -> Raw:
     """The schema byte for byte. The API refuses one that does not say it is an object's, so that is added where nothing else is said."""
     if tool.schema is None:
-        return _EMPTY
+        return _EMPTY[bool(tool.strict)]
     try:
         members = _MEMBERS.decode(tool.schema)
     except msgspec.DecodeError:
         raise refused("the schema of the tool's arguments is no JSON object", tool.at) from None
     kind = members.get("type")
     if kind is None:
-        return Raw(msgspec.json.encode({"type": "object"} | members)) if members else _EMPTY
+        return Raw(msgspec.json.encode({"type": "object"} | members)) if members else _EMPTY[bool(tool.strict)]
     if bytes(kind) != b'"object"':
         raise refused("the arguments of a tool are an object on Messages", tool.at)
     return tool.schema
