@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from asgi_surface.errors import UpstreamError
-from asgi_surface.upstream.llama import ALIAS, CONTEXT, Llama
+from asgi_surface.upstream.llama import ALIAS, CONTEXT, UNASKED, Llama
 
 pytestmark = pytest.mark.skipif(Llama().unavailable() is not None, reason=str(Llama().unavailable()))
 
@@ -66,6 +66,12 @@ def test_counting_and_context(model, runner, exchange):
     over = {"messages": [{"role": "user", "content": "a " * (CONTEXT + 1)}]}
     status, _, body = runner.run(exchange(model, "/v1/chat/completions", over))
     assert (status, json.loads(body)["error"]["n_ctx"]) == (400, CONTEXT)
+
+
+def test_an_answer_without_a_limit_ends(model, runner, exchange):
+    status, _, body = runner.run(exchange(model, "/v1/chat/completions", {"messages": MESSAGES, "ignore_eos": True}))
+    answer = json.loads(body)
+    assert (status, answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"]) == (200, "length", UNASKED)
 
 
 def test_signals_are_still_pythons(model):

@@ -185,7 +185,7 @@ def test_the_server_is_private_quiet_and_wide(model, bindings):
     assert start.weights == HEADER + (32_768).to_bytes(4, "little") + b" the rest"
     assert not Path(start.params.model.path).exists()
     assert start.thread is not threading.main_thread()
-    threads = max(1, (os.cpu_count() or 1) - 1)
+    cores = SimpleNamespace(n_threads=os.cpu_count() or 1, poll=0)
     given = vars(start.params) | {"model": None}
     key = given.pop("api_keys")
     assert len(key[0]) == 64
@@ -198,8 +198,9 @@ def test_the_server_is_private_quiet_and_wide(model, bindings):
         "n_ctx": 32_768,
         "n_parallel": 2,
         "kv_unified": True,
-        "cpuparams": SimpleNamespace(n_threads=threads),
-        "cpuparams_batch": SimpleNamespace(n_threads=threads),
+        "n_predict": 1_024,
+        "cpuparams": cores,
+        "cpuparams_batch": cores,
         "cache_ram_mib": 0,
         "endpoint_slots": False,
         "ui": False,

