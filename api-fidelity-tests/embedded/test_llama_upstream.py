@@ -185,7 +185,7 @@ def test_the_server_is_private_quiet_and_wide(model, bindings):
     assert start.weights == HEADER + (32_768).to_bytes(4, "little") + b" the rest"
     assert not Path(start.params.model.path).exists()
     assert start.thread is not threading.main_thread()
-    cores = SimpleNamespace(n_threads=os.cpu_count() or 1, poll=0)
+    cores = os.cpu_count() or 1
     given = vars(start.params) | {"model": None}
     key = given.pop("api_keys")
     assert len(key[0]) == 64
@@ -199,8 +199,8 @@ def test_the_server_is_private_quiet_and_wide(model, bindings):
         "n_parallel": 2,
         "kv_unified": True,
         "n_predict": 1_024,
-        "cpuparams": cores,
-        "cpuparams_batch": cores,
+        "cpuparams": SimpleNamespace(n_threads=max(1, cores - 1)),
+        "cpuparams_batch": SimpleNamespace(n_threads=cores),
         "cache_ram_mib": 0,
         "endpoint_slots": False,
         "ui": False,

@@ -178,9 +178,9 @@ def _serve(weights: Path, key: str) -> Any:
     params.n_parallel = _SLOTS
     params.kv_unified = True
     params.n_predict = UNASKED
-    for cores in (params.cpuparams, params.cpuparams_batch):
-        cores.n_threads = os.cpu_count() or 1
-        cores.poll = 0  # threads wait for one another in every step: by sleeping, or one that has no core would have its core burnt by the others
+    # Threads wait for one another hundreds of times for each word: one that has no core, which the gateway may have, holds up all. Prompts come in long steps.
+    cores = os.cpu_count() or 1
+    params.cpuparams.n_threads, params.cpuparams_batch.n_threads = max(1, cores - 1), cores
     params.cache_ram_mib = 0  # finished conversations would be kept in up to 8 GiB
     params.endpoint_slots = False  # would show the prompts
     params.ui = False
