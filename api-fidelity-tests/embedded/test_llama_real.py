@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from asgi_surface.errors import UpstreamError
-from asgi_surface.upstream.llama import ALIAS, CONTEXT, UNASKED, Llama
+from asgi_surface.upstream import llama
+from asgi_surface.upstream.llama import ALIAS, CONTEXT, Llama
 
 pytestmark = pytest.mark.skipif(Llama().unavailable() is not None, reason=str(Llama().unavailable()))
 
@@ -68,10 +69,13 @@ def test_counting_and_context(model, runner, exchange):
     assert (status, json.loads(body)["error"]["n_ctx"]) == (400, CONTEXT)
 
 
-def test_an_answer_without_a_limit_ends(model, runner, exchange):
+def test_an_answer_without_a_limit_ends(runner, exchange, monkeypatch):
+    monkeypatch.setattr(llama, "UNASKED", 12)
+    model = Llama()
     status, _, body = runner.run(exchange(model, "/v1/chat/completions", {"messages": MESSAGES, "ignore_eos": True}))
+    runner.run(model.aclose())
     answer = json.loads(body)
-    assert (status, answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"]) == (200, "length", UNASKED)
+    assert (status, answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"]) == (200, "length", 12)
 
 
 def test_signals_are_still_pythons(model):
