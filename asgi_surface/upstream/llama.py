@@ -178,8 +178,8 @@ def _serve(weights: Path, key: str) -> Any:
     params.n_parallel = _SLOTS
     params.kv_unified = True
     params.n_predict = UNASKED
-    # Threads wait for one another hundreds of times for each word, and one without a core, which the gateway may have, holds up all. Prompts are read in
-    # long steps.
+    # Threads wait for one another hundreds of times for each word, and one without a core, which the gateway may have, holds up all. Prompts are
+    # read in long steps.
     cores = os.cpu_count() or 1
     params.cpuparams.n_threads, params.cpuparams_batch.n_threads = max(1, cores - 1), cores
     params.cache_ram_mib = 0  # finished conversations would be kept in up to 8 GiB
