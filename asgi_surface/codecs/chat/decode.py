@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from asgi_surface.codecs import openai_wire, reading
 from asgi_surface.codecs.chat.decode_calls import Calls, Piece
 from asgi_surface.codecs.chat.decode_notes import Notes
+from asgi_surface.codecs.chat.known import FRAMES
 from asgi_surface.codecs.chat.read import (
     _arguments,
     _Call,
@@ -33,6 +34,7 @@ from asgi_surface.codecs.chat.read import (
 )
 from asgi_surface.codecs.chat.stream import STOPS
 from asgi_surface.codecs.chat.thoughts import thoughts as reasoned
+from asgi_surface.codecs.strangers import Lookout
 from asgi_surface.errors import ErrorFacts
 from asgi_surface.events import Closed, End, Event, Fault, Finish, Grew, Opened, PartEvent, Sealed, Start, UsageSeen
 from asgi_surface.framing import Frame
@@ -199,6 +201,7 @@ class ChatDecoder:
         self._parts = itertools.count()
         self._answers: dict[int, _Answer] = {}
         self._telling = reading.Telling()
+        self._lookout = Lookout(FRAMES)
 
     def feed(self, frame: Frame) -> Iterable[Event]:
         """The events of one chunk, or of `[DONE]`."""
@@ -222,7 +225,7 @@ class ChatDecoder:
         chunk = reading.decode(_CHUNK, frame.data)
         groq = chunk.x_groq or _NO_GROQ
         said = chunk.usage or groq.usage
-        self._skipped |= dict.fromkeys((*_unread(chunk), *_uncounted(said)))
+        self._skipped |= dict.fromkeys((*_unread(chunk), *_uncounted(said), *self._lookout.see(frame.data)))
         if chunk.error or groq.error or chunk.object == "error" or frame.event == b"error":
             facts = reading.facts_of({"error": groq.error}) if groq.error else reading.error_facts(frame.data)
             yield from _spent(said)

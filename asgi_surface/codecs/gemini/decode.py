@@ -12,7 +12,9 @@ from typing import Final
 from asgi_surface import ir
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.gemini.decode_candidate import CandidateDecoder
+from asgi_surface.codecs.gemini.known import KNOWN
 from asgi_surface.codecs.gemini.read import ANSWER, Answer
+from asgi_surface.codecs.strangers import Lookout
 from asgi_surface.errors import ErrorFacts
 from asgi_surface.events import Event, Fault, Finish, Start, UsageSeen
 from asgi_surface.framing import Frame
@@ -27,6 +29,7 @@ class GeminiDecoder:
         self._candidates: dict[int, CandidateDecoder] = {}
         self._indices = itertools.count()
         self._telling = reading.Telling()
+        self._lookout = Lookout(KNOWN)
 
     def feed(self, frame: Frame) -> Iterator[Event]:
         """The events of one chunk; its usage comes first, so that it is known when the answer begins."""
@@ -38,6 +41,7 @@ class GeminiDecoder:
         if usage is not None:
             yield UsageSeen(usage)
         yield from self._answer(answer)
+        self._skip(self._lookout.see(frame.data))
         if answer.error or frame.event == b"error":
             yield Fault(reading.error_facts(frame.data) or ErrorFacts(""))
 
@@ -66,7 +70,7 @@ class GeminiDecoder:
             self._candidates[choice] = CandidateDecoder(choice, self._indices, self._skip)
         return self._candidates[choice]
 
-    def _skip(self, names: list[str]) -> None:
+    def _skip(self, names: Iterable[str]) -> None:
         """Names what may come in every chunk, once."""
         self.unread += [name for name in names if name not in self.unread]
 

@@ -1,4 +1,4 @@
-"""The members of a Gemini answer that have a row, or that are read: what else one says is counted as unknown. Data only.
+"""The members of a Gemini answer, or of a chunk of one, that have a row, or that are read: what else one says is counted as unknown. Data only.
 
 Unknown members of a part are read with it, and counted as `answer:part`.
 """
@@ -18,4 +18,4 @@ promptFeedback blockReason blockReasonMessage safetyRatings
 usageMetadata promptTokenCount candidatesTokenCount thoughtsTokenCount toolUsePromptTokenCount cachedContentTokenCount totalTokenCount
 usageMetadata promptTokensDetails candidatesTokensDetails cacheTokensDetails toolUsePromptTokensDetails trafficType serviceTier
 """)
-"""By path."""
+"""By path. A chunk is an answer of its own."""

@@ -17,8 +17,9 @@ from asgi_surface.codecs import reading
 from asgi_surface.codecs.messages import beyond
 from asgi_surface.codecs.messages.answer import STOPS, Spent
 from asgi_surface.codecs.messages.decode_blocks import BLOCKS, Beginning, Block, Delta
+from asgi_surface.codecs.messages.known import FRAMES
 from asgi_surface.codecs.messages.read import refusal, tier
-from asgi_surface.codecs.strangers import UNKNOWN
+from asgi_surface.codecs.strangers import UNKNOWN, Lookout
 from asgi_surface.errors import ErrorFacts
 from asgi_surface.events import Closed, End, Event, Fault, Finish, Grew, Opened, Start, UsageSeen
 from asgi_surface.framing import Frame
@@ -75,6 +76,7 @@ class MessagesDecoder:
         self._named = 0
         self._spent = Spent()
         self._telling = reading.Telling()
+        self._lookout = Lookout(FRAMES)
         self._indices = count()
         self._blocks: dict[int | None, Block] = {}
         self._bare: list[Block] = []
@@ -89,6 +91,7 @@ class MessagesDecoder:
         if kind == "error" or event.error:
             return [Fault(reading.error_facts(frame.data) or ErrorFacts(""))]
         events = list(self.takes.get(kind, MessagesDecoder.unknown)(self, event))
+        self.unread += self._lookout.see(frame.data)
         if len(self.unread) != self._named:  # blocks name what they skip as often as they meet it
             self.unread[:] = dict.fromkeys(self.unread)
             self._named = len(self.unread)

@@ -12,9 +12,10 @@ from asgi_surface.codecs import reading
 from asgi_surface.codecs.base import Signal
 from asgi_surface.codecs.responses.answer import ANSWER, failed, terminal
 from asgi_surface.codecs.responses.decode_items import Ledger, Place, Voice
+from asgi_surface.codecs.responses.known import FRAMES
 from asgi_surface.codecs.responses.read import read
 from asgi_surface.codecs.responses.stream import ResponsesWatch
-from asgi_surface.codecs.strangers import UNKNOWN
+from asgi_surface.codecs.strangers import UNKNOWN, Lookout
 from asgi_surface.events import End, Event, Fault, Finish, Start, UsageSeen
 from asgi_surface.framing import Frame
 from asgi_surface.ir import Reasoning, Refusal, Response, Stop, Text
@@ -103,6 +104,7 @@ class ResponsesDecoder:
         self._ledger = Ledger()
         self._started = self._newer = False
         self._telling = reading.Telling()
+        self._lookout = Lookout(FRAMES)
         self.unread: list[str] = self._ledger.unread
 
     def feed(self, frame: Frame) -> Iterable[Event]:
@@ -118,6 +120,12 @@ class ResponsesDecoder:
             return
         yield from self._facts(kind, event.response)
         yield from self._read(kind, event)
+        if kind in _READ:
+            self._name(self._lookout.see(frame.data))
+
+    def _name(self, constructs: Iterable[str]) -> None:
+        """Names what may come many times in one stream, once."""
+        self.unread += (one for one in constructs if one not in self.unread)
 
     def eof(self) -> Iterable[Event]:
         """Nothing: such an end is none on this surface."""
@@ -132,7 +140,15 @@ class ResponsesDecoder:
         if self._started:
             return news
         self._started = True
-        return (_start(response),)
+        return (self._start(response),)
+
+    def _start(self, response: Raw) -> Start:
+        """The answer's own facts; an event that carries no response has none."""
+        if not response:
+            return Start()
+        head = _head(response)
+        self._name(head.unread)
+        return Start(head.id, head.model, head.created, head.service_tier)
 
     def _read(self, kind: str, event: _Event) -> Iterable[Event]:
         place = Place(_word(event.item_id), reading.count(event.output_index), _number(event))
@@ -150,12 +166,12 @@ class ResponsesDecoder:
         """An event of a hosted tool's is named by its item; one of nobody's is newer than the tables, and named once."""
         if not (self._newer or kind in _SILENT or self._ledger.knows(place)):
             self._newer = True
-            self.unread.append(UNKNOWN)
+            self._name((UNKNOWN,))
         return ()
 
     def _ended(self, response: Raw, stop: Stop) -> Iterator[Event]:
         answer = reading.decode(ANSWER, bytes(response))
-        self.unread += _head(response).unread
+        self._name(_head(response).unread)
         signals = terminal(answer, stop)
         ended = any(signal.stop in ENDED for signal in signals)
         yield from self._ledger.end(reading.decode(_LISTED, bytes(response)).output or [], ended=ended)
@@ -172,12 +188,7 @@ _TAKES: Final[dict[str, Callable[[Ledger, _Event, Place], Iterable[Event]]]] = {
 }
 
 
-def _start(response: Raw) -> Start:
-    """The answer's own facts; an event that carries no response has none."""
-    if not response:
-        return Start()
-    head = _head(response)
-    return Start(head.id, head.model, head.created, head.service_tier)
+_READ: Final = _SILENT.union(_DELTAS, _DONES, _ENDS, _TAKES)
 
 
 def _head(response: Raw) -> Response:
