@@ -85,7 +85,7 @@ class Passage:
         self.early = False
         """Whether it went wrong before anything was passed on that says something."""
         self.opening_fault: ErrorFacts | None = None
-        """What was wrong, when the very first frame with data was an error or an end: who has sent nothing yet may answer with a true status."""
+        """What was wrong, when the first frame that was no ping was an error or an end: who has sent nothing yet may answer with a true status."""
         self.frames = 0
         """The upstream's frames that were passed on."""
         self.beats = 0
@@ -162,9 +162,10 @@ class Passage:
             return self.fail(_error(Code.OUTPUT_TOO_LARGE))
         self._watch = watch
         action = self._life.step(Kind.START if self._life.state is State.NEW else Kind.PART)
+        opening = not self.beats
         self.beats += sight.alive
         for signal in sight.signals:
-            self._note(signal, opening=action is Action.OPEN)
+            self._note(signal, opening=opening)
         if action is Action.DROP:
             return b""
         raw = self._shown(frame, sight) if self._reframed or sight.signals or sight.event != frame.event else frame.raw

@@ -217,6 +217,21 @@ def test_a_comment_commits_to_nothing(run, name):
     assert said(record) == failed(Code.UPSTREAM_TRUNCATED)
 
 
+@pytest.mark.parametrize(
+    ("name", "ping"),
+    [
+        (CHAT, b'data: {"choices": []}\n\n'),
+        (RESPONSES, b'event: keepalive\ndata: {"type": "keepalive"}\n\n'),
+        (MESSAGES, b'event: ping\ndata: {"type": "ping"}\n\n'),
+    ],
+)
+def test_a_ping_commits_to_nothing(run, wires, name, ping):
+    """The error behind it has its own status, as it has in a converted stream."""
+    _, reply, record = run(name, stream=True, chunks=[ping, ping, b"data: " + wires[name].error + b"\n\n"])
+    assert (reply.status, reply.headers["x-surface-error"]) == (429, Code.UPSTREAM_RATE_LIMITED)
+    assert said(record) == failed(Code.UPSTREAM_RATE_LIMITED)
+
+
 def test_comments_before_the_first_event_arrive_with_it(run, wires):
     _, reply, record = run(CHAT, stream=True, chunks=[b": warming up\n\n", *wires[CHAT].frames])
     assert [message.get("body") for message in reply.messages[1:2]] == [b": warming up\n\n" + wires[CHAT].frames[0]]

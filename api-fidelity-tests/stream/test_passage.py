@@ -215,6 +215,16 @@ def test_an_error_that_opens_the_stream_is_told_apart_and_scrubbed(wire, body, o
     assert (one.fault and one.fault.message, one.beats) == ("key ***", 1)
 
 
+@pytest.mark.parametrize("wire", [Chat, Messages, Array])
+def test_pings_before_an_error_promise_nothing(wire):
+    ping, error = b'{"ping": 1}', b'{"error": "full"}'
+    frames = (b"[%b", b",%b", b",%b") if wire is Array else (b"data: %b\n\n",) * 3
+    one, _ = ran(wire, b"".join(frame % data for frame, data in zip(frames, (ping, ping, error), strict=True)))
+    assert (one.opening_fault and one.opening_fault.message, one.beats) == ("full", 1)
+    one, _ = ran(wire, b"".join(frame % data for frame, data in zip(frames, (b'{"text": "a"}', ping, error), strict=True)))
+    assert (one.opening_fault, one.state) == (None, State.FAILED)
+
+
 def test_an_end_without_a_finish_is_no_success_and_nothing_is_added():
     one, out = ran(Chat, b"data: [DONE]\n\ndata: [DONE]\n\n")
     assert (out, one.eof(), one.state) == (b"data: [DONE]\n\n", b"", State.FAILED)

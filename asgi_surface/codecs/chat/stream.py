@@ -91,7 +91,8 @@ class ChatWatch:
         if chunk.error or groq.error or chunk.object == "error" or frame.event == b"error":
             facts = reading.facts_of({"error": groq.error}) if groq.error else reading.error_facts(frame.data)
             signals += (reading.fault(facts),)
-        return Sight(signals, sum(choice.delta.size() for choice in choices if choice.delta))
+        # A chunk without choices that says nothing else is a ping of some servers', or what Azure tells of the prompt.
+        return Sight(signals, sum(choice.delta.size() for choice in choices if choice.delta), alive=bool(choices or signals))
 
     def _finish(self, choices: list[_Choice]) -> tuple[Signal, ...]:
         ended = False
