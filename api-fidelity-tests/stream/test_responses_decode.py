@@ -549,3 +549,34 @@ def test_what_the_encoder_wrote_is_what_the_unstreamed_answer_says(parts, stop, 
     assert found[0] == Start(answer.id, answer.model, answer.created, answer.service_tier)
     assert folded(found) == answer.parts
     assert found[-3:] == [Finish(answer.stop), UsageSeen(answer.usage), End()]
+
+
+# What only the beginning of an item says -----------------------------------------------------------------------------------------------------
+
+
+def part_added(index, known, what):
+    return event("content_part.added", **at(index, known, 0), part=what)
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([added(0, call('{"a":1}'))], [Opened(0, Call("c1", "f", "")), Grew(0, '{"a":1}'), Closed(0)]),
+        ([added(0, call(""))], [Opened(0, Call("c1", "f", "")), Grew(0, "{}"), Closed(0)]),
+        ([added(0, item("function_call", "fc_1", call_id="c1", name="f"))], [Opened(0, Call("c1", "f", "")), Grew(0, "{}"), Closed(0)]),
+        ([added(0, custom("x"))], [Opened(0, Call("c1", "p", "", Form.CUSTOM)), Grew(0, "x"), Closed(0)]),
+        ([added(0, message(text("Hi")))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
+        ([added(0, message()), part_added(0, "m1", text("Hi"))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
+        ([added(0, message(text("Hi"))), delta("output_text", 0, "Ho", "m1")], [Opened(0, Text("")), Grew(0, "Ho"), Closed(0)]),
+        ([added(0, message(text("Hi"))), done(0, message(text("Ho")))], [Opened(0, Text("")), Grew(0, "Ho"), Closed(0)]),
+        ([added(0, reasoning("thought", encrypted_content="half"))], []),
+        ([part_added(0, "m1", text("of no item"))], []),
+    ],
+)
+def test_an_item_of_which_nothing_else_came_has_said_all_as_it_began(events, said):
+    assert body(*events) == said
+
+
+def test_a_hosted_tool_that_was_announced_alone_is_named():
+    _, unread = decoded(CREATED, added(0, item("image_generation_call", "ig", status="in_progress")), completed())
+    assert unread == ["answer:image_generation_call"]

@@ -86,7 +86,6 @@ _SILENT: Final = frozenset(
         "response.queued",
         "response.in_progress",
         # Each strand begins with its first word, and the snapshot of its item repeats it.
-        "response.content_part.added",
         "response.reasoning_summary_part.added",
         "response.reasoning_summary_part.done",
     }
@@ -183,6 +182,7 @@ class ResponsesDecoder:
 _TAKES: Final[dict[str, Callable[[Ledger, _Event, Place], Iterable[Event]]]] = {
     "response.output_item.added": lambda ledger, event, place: ledger.announced(event.item, place.index),
     "response.output_item.done": lambda ledger, event, place: ledger.whole(event.item, place.index),
+    "response.content_part.added": lambda ledger, event, place: ledger.opened(place, event.part),
     "response.content_part.done": lambda ledger, event, place: ledger.content(place, event.part),
     "response.output_text.annotation.added": lambda ledger, event, place: ledger.cited(place, event.annotation),
 }

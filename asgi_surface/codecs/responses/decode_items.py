@@ -94,13 +94,15 @@ class _Part:
 class _Item:
     """One output item: its texts by strand, and the parts that came of them. Contents of a message are parts each, other items are one part."""
 
-    __slots__ = ("by_key", "call", "done", "ids", "kind", "logged", "parts", "place", "strands")
+    __slots__ = ("began", "by_key", "call", "contents", "done", "ids", "kind", "logged", "parts", "place", "strands")
 
     def __init__(self, kind: str, place: int, ids: set[str]) -> None:
         self.kind = kind
         self.place = place
         self.ids = ids
         self.call: Call | None = None
+        self.began = b""
+        self.contents: list[Raw] = []
         self.done = False
         self.logged = 0
         self.strands: dict[_Key, list[str]] = {}
@@ -119,6 +121,12 @@ class _Item:
     def bare(self) -> bool:
         """A call without arguments, which may have been cut off before them: where the item does not say it, the answer's end will."""
         return self.kind == "function_call" and not any(part.pieces for part in self.parts)
+
+    def beginning(self) -> bytes:
+        """What the item held as it was announced, where nothing else was ever said of it. What reasoning holds then is no whole token."""
+        if self.done or self.kind == "reasoning" or any(part.pieces for part in self.parts):
+            return b""
+        return b'{"type":"message","content":[%b]}' % b",".join(map(bytes, self.contents)) if self.contents else self.began
 
     def close(self, rest: str = "") -> Iterator[PartEvent]:
         """The end of what is open. `rest` stands for what never came."""
@@ -151,12 +159,21 @@ class Ledger:
         return place.id in self._by_id or place.index in self._places
 
     def announced(self, raw: Raw, index: int | None) -> Iterator[PartEvent]:
-        """An item begins. What it holds already is left to its deltas and snapshots: some servers say it twice."""
+        """An item begins. What it holds already is left to its deltas and snapshots, if any come: most servers say it twice."""
         seen = reading.decode(_SEEN, bytes(raw))
         ids = _ids(seen.id, seen.call_id)
         twin = self._found(ids) if ids else self._fitting(str(seen.type), ids, index) if index is not None else None
         if twin is None:
-            yield from self._named(self._new(str(seen.type), ids, index), seen)
+            item = self._new(str(seen.type), ids, index)
+            item.began = bytes(raw)
+            yield from self._named(item, seen)
+
+    def opened(self, place: Place, raw: Raw) -> Iterator[PartEvent]:
+        """A content part of a message begins. What it holds already is left to what follows, as an item's is."""
+        item = self._seek("message", place)
+        if item is not None and raw:
+            item.contents.append(raw)
+        return iter(())
 
     def grew(self, voice: Voice, place: Place, text: str, logprobs: list[Raw]) -> Iterator[PartEvent]:
         """A delta."""
@@ -218,8 +235,18 @@ class Ledger:
         for index, raw in enumerate(output):
             yield from self.whole(raw, index)
         for item in self._items:
+            yield from self._begun(item)
             item.demand_name()
             yield from item.close("{}" if ended and item.kind == "function_call" else "")
+
+    def _begun(self, item: _Item) -> Iterator[PartEvent]:
+        """What an item said as it began, and never again."""
+        try:
+            answer = _read(item.beginning())
+        except ValueError:
+            return
+        self.unread += answer.unread
+        yield from self._completed(item, answer)
 
     def _completed(self, item: _Item, answer: Response) -> Iterator[PartEvent]:
         entries = _RAWS.decode(answer.logprobs or b"[]")[item.logged :]
@@ -284,7 +311,7 @@ class Ledger:
         return item
 
     def _end(self, item: _Item) -> None:
-        item.done = True
+        item.done, item.began = True, b""
         self._running[item.kind].pop(item)
         self._nameless.get(item.kind, {}).pop(item, None)
 
