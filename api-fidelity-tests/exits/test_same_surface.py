@@ -296,6 +296,24 @@ def test_a_call_that_gemini_tells_in_pieces_is_whole_in_a_document(cross):
     assert candidate["content"]["parts"] == [call, pieces[3]]
 
 
+def test_half_a_call_of_gemini_is_none_in_a_document(cross):
+    begun = {"functionCall": {"name": "f", "willContinue": True}}
+    more = {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}}
+    chunks = gemini({"text": "a"}, begun, reason=None), gemini(more, reason="MAX_TOKENS")
+    reply, record = cross(GEMINI, sse(*chunks, named=False), stream=False)
+    [candidate] = reply.json["candidates"]
+    assert (candidate["content"]["parts"], candidate["finishReason"], record.dropped) == ([{"text": "a"}], "MAX_TOKENS", ("answer:half_call",))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [(("FINISH_REASON_UNSPECIFIED", "STOP"), "STOP"), (("STOP", "FINISH_REASON_UNSPECIFIED"), "STOP"), (("SAFETY", "STOP"), "SAFETY")],
+)
+def test_the_weightiest_reason_of_gemini_stands_in_a_document(cross, reasons, told):
+    reply, _ = cross(GEMINI, sse(*(gemini({"text": "a"}, reason=reason) for reason in reasons), named=False), stream=False)
+    assert [one["finishReason"] for one in reply.json["candidates"]] == [told]
+
+
 def test_a_blocked_prompt_has_no_candidate_on_any_transport(cross):
     refused = {"candidates": [{"index": 0, "finishReason": "SPII", **RATED}], "modelVersion": "up"}
     assert cross(GEMINI, sse(refused, named=False), stream=False)[0].json == refused
@@ -387,6 +405,14 @@ def test_a_messages_stream_is_read_as_tolerantly_as_ever(cross):
         {"type": "novel", "x": "12", "n": 5},
     ]
     assert record.dropped == ("answer:half_call",)  # of a hosted tool, too
+
+
+@pytest.mark.parametrize("reasons", [("max_tokens", "end_turn"), ("end_turn", "max_tokens"), ("max_tokens", None), ("max_tokens", "")])
+def test_the_weightiest_reason_of_a_message_stands_in_a_document(cross, reasons):
+    """A cut is never called an end, whatever is said after it."""
+    told = {"type": "message_delta", "delta": {"stop_reason": reasons[0], "stop_sequence": None}, "usage": {"output_tokens": 2}}
+    reply, record = cross(MESSAGES, messages(*block(0, {"type": "text", "text": "a"}), told, reason=reasons[1]), stream=False)
+    assert (reply.json["stop_reason"], record.stop) == ("max_tokens", "length")
 
 
 def test_a_call_that_was_cut_off_before_its_input_is_none(cross):

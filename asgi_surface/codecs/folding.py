@@ -5,13 +5,14 @@ Knows no surface.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 from msgspec import Raw
 
 from asgi_surface.codecs import reading
+from asgi_surface.ir import Stop, weightier
 from asgi_surface.members import Members, encode
 
 NULL: Final = Raw(b"null")
@@ -53,6 +54,14 @@ def whole(said: Mapping[str, Raw]) -> Raw:
 def listed(elements: list[Raw]) -> Raw:
     """Elements as an array again."""
     return Raw(b"[" + b",".join(map(bytes, elements)) + b"]")
+
+
+def weighed(kept: Mapping[str, Raw], news: Members, name: str, reason: Callable[[object], Stop | None]) -> Members:
+    """The news without a finish, a member of this name, that is none or weighs less than the one that was kept."""
+    before, now = (reason(text(one.get(name, NULL))) for one in (kept, news))
+    if before is None or (now is not None and weightier(before, now) is not before):
+        return news
+    return {one: value for one, value in news.items() if one != name}
 
 
 def latest(kept: Members, news: Mapping[str, Raw]) -> int:

@@ -6,6 +6,7 @@ Whose piece a piece of a call is, is told by `decode_calls`; here stands what of
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import ClassVar, Final
 
 import msgspec
@@ -17,10 +18,10 @@ from asgi_surface.codecs.chat.decode_calls import Assembled, Calls
 from asgi_surface.codecs.chat.grow import Tree, grown, plain
 from asgi_surface.codecs.chat.stream import STOPS
 from asgi_surface.framing import Frame
-from asgi_surface.ir import weightier
 from asgi_surface.members import Members
 
 _ANY: Final = msgspec.json.Decoder()
+_REASON: Final = partial(reading.reason, STOPS)
 _DELTA: Final = msgspec.json.Decoder(_Delta)
 _CALLS: Final = ("tool_calls", "function_call")
 _OWN: Final = frozenset({"index", "id", "type", "function", "custom"})  # of a call: what is put together of it; the rest is kept beside
@@ -50,7 +51,7 @@ class _Choice:
         if called:
             self._called(delta, called[0])
         _extend(self._logprobs, folding.part(said.pop("logprobs", folding.NULL)))
-        folding.latest(self._members, self._weighed(_extend(self._lists, said)))
+        folding.latest(self._members, folding.weighed(self._members, _extend(self._lists, said), "finish_reason", _REASON))
         return size
 
     def _called(self, delta: Raw, calls: Raw) -> None:
@@ -62,13 +63,6 @@ class _Choice:
                 pass  # what it says is in the written answer
             said = folding.members(raws[piece.position]) if raws else {}
             folding.latest(self._beside.setdefault(call, {}), {name: value for name, value in said.items() if name not in _OWN})
-
-    def _weighed(self, said: Members) -> Members:
-        """The piece without a reason that weighs less than the one before."""
-        before, now = (reading.reason(STOPS, folding.text(one.get("finish_reason", folding.NULL))) for one in (self._members, said))
-        if before is None or (now is not None and weightier(before, now) is not before):
-            return said
-        return {name: value for name, value in said.items() if name != "finish_reason"}
 
     def whole(self, written: Members) -> Raw:
         """The choice as a document has it. Calls are said as they were put together."""

@@ -5,17 +5,16 @@ Of what chunks repeat (usage, ratings, reasons) the last stands. Knows nothing o
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
 
-from asgi_surface.codecs import folding, reading
+from asgi_surface.codecs import folding
 from asgi_surface.codecs.base import Context, Frames
 from asgi_surface.codecs.gemini import partial
-from asgi_surface.codecs.gemini.stream import STOPS
+from asgi_surface.codecs.gemini.stream import reason
 from asgi_surface.framing import Frame
-from asgi_surface.ir import weightier
 from asgi_surface.members import Members
 
 _WORDS: Final = frozenset({"text", "thought"})
@@ -61,7 +60,7 @@ class _Candidate:
         size = sum(len(bytes(one)) for one in parts) + folding.latest(self._content, content)
         for name, lists in _LISTS.items():
             size += self._list(name, said, lists)
-        return size + folding.latest(self._members, self._weighed(said))
+        return size + folding.latest(self._members, folding.weighed(self._members, said, "finishReason", reason))
 
     def _part(self, said: Members) -> None:
         call = said.get("functionCall", folding.NULL)
@@ -93,18 +92,17 @@ class _Candidate:
             self._lists.setdefault((name, one), []).extend(elements)
         return sum(len(bytes(element)) for elements in news.values() for element in elements)
 
-    def _weighed(self, said: Members) -> Members:
-        """The piece without a reason that weighs less than the one before."""
-        before, now = (reading.reason(STOPS, folding.text(one.get("finishReason", folding.NULL))) for one in (self._members, said))
-        if before is None or (now is not None and weightier(before, now) is not before):
-            return said
-        return {name: value for name, value in said.items() if name != "finishReason"}
+    @property
+    def half(self) -> bool:
+        """Whether a call was to go on and did not."""
+        return self._growing is not None
 
     def whole(self) -> Raw:
         """The candidate as a document has it."""
         said = dict(self._members)
         if self._content or self._parts:
-            parts = {"parts": folding.listed([part.whole() for part in self._parts])} if self._parts else {}
+            whole = [part.whole() for part in self._parts if part is not self._growing]
+            parts = {"parts": folding.listed(whole)} if self._parts else {}
             said = {"content": folding.whole(self._content | parts)} | said
         for (name, one), elements in self._lists.items():
             said[name] = folding.whole(folding.part(said[name]) | {one: folding.listed(elements)})
@@ -114,9 +112,8 @@ class _Candidate:
 class GeminiFolder:
     """Puts one stream together, whichever framing it came in."""
 
-    unsaid: ClassVar[tuple[str, ...]] = ()
-
     def __init__(self) -> None:
+        self.unsaid: tuple[str, ...] = ()
         self._members: Members = {}
         self._candidates: dict[int, _Candidate] = {}
 
@@ -130,7 +127,8 @@ class GeminiFolder:
         return size + folding.latest(self._members, chunk)
 
     def document(self, written: bytes) -> bytes:
-        """The document. A prompt that was blocked has no candidate."""
+        """The document. A prompt that was blocked has no candidate. Half a call is left out: arguments are an object there."""
+        self.unsaid = ("answer:half_call",) if any(one.half for one in self._candidates.values()) else ()
         demanded = {name: value for name, value in folding.members(written).items() if name != "candidates"}
         candidates = [one.whole() for _, one in sorted(self._candidates.items())]
         said = {"candidates": folding.listed(candidates)} if candidates else {}

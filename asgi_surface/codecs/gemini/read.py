@@ -18,7 +18,7 @@ from asgi_surface.codecs import reading
 from asgi_surface.codecs.gemini.grounding import sources
 from asgi_surface.codecs.gemini.known import KNOWN
 from asgi_surface.codecs.gemini.logprobs import tokens
-from asgi_surface.codecs.gemini.stream import STOPS
+from asgi_surface.codecs.gemini.stream import reason
 from asgi_surface.codecs.gemini.texts import Texts
 from asgi_surface.codecs.gemini.usage import Counted
 from asgi_surface.codecs.gemini.verdicts import ROWS
@@ -61,7 +61,7 @@ class Candidate(Struct, rename="camel"):
 
     def stop(self) -> ir.Stop | None:
         """Why it stopped, if it has. Gemini says STOP for calls as well."""
-        return None if self.finish_reason == "FINISH_REASON_UNSPECIFIED" else reading.reason(STOPS, self.finish_reason)
+        return reason(self.finish_reason)
 
     def traces(self) -> list[str]:
         """The names of what is skipped beside its parts."""

@@ -31,6 +31,11 @@ STOPS: Final[dict[str, Stop]] = {
 }
 
 
+def reason(said: object) -> Stop | None:
+    """What a `finishReason` means. Google's default of the enumeration is none."""
+    return None if said == "FINISH_REASON_UNSPECIFIED" else reading.reason(STOPS, said)
+
+
 class _Call(Struct):
     args: Raw = Raw()
 
@@ -54,7 +59,7 @@ class _Candidate(Struct, rename="camel"):
     finish_reason: Any = None
 
     def stop(self) -> Stop | None:
-        return None if self.finish_reason == "FINISH_REASON_UNSPECIFIED" else reading.reason(STOPS, self.finish_reason)
+        return reason(self.finish_reason)
 
     def size(self) -> int:
         return sum(part.size() for part in self.content.parts or []) if self.content else 0

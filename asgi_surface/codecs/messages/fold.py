@@ -6,6 +6,7 @@ Knows nothing of what the blocks mean, but that half a call has no place in a do
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import ClassVar, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from asgi_surface.members import Members
 from asgi_surface.soundness import ENDED
 
 _OBJECT: Final = msgspec.json.Decoder(Members)
+_REASON: Final = partial(reading.reason, STOPS)
 _OWN: Final = frozenset({"type", "delta", "usage"})  # of a message_delta: the rest are members of the message
 _SEALS: Final = frozenset({"signature", "encrypted_content"})
 _BARE: Final = frozenset({b"{}", b"null"})
@@ -111,10 +113,11 @@ class MessagesFolder:
         return 0
 
     def _outcome(self, event: Members) -> int:
-        """Why it stopped, and more of the message. Numbers are cumulative, and what a report leaves out stands."""
+        """Why it stopped, by the weightiest reason, and more of the message. Numbers are cumulative, and what a report leaves out stands."""
         beside = {name: value for name, value in event.items() if name not in _OWN}
         size = folding.latest(self._usage, folding.part(event.get("usage", folding.NULL)))
-        return size + folding.latest(self._message, folding.part(event.get("delta", folding.NULL)) | beside)
+        said = folding.part(event.get("delta", folding.NULL)) | beside
+        return size + folding.latest(self._message, folding.weighed(self._message, said, "stop_reason", _REASON))
 
     _takes: ClassVar[Mapping[str, Callable[[MessagesFolder, Members], int]]] = {
         "message_start": _begun,
@@ -127,7 +130,7 @@ class MessagesFolder:
     def document(self, written: bytes) -> bytes:
         """The message. Half a call is left out: input is an object there. One without any input was cut off before it if the answer was."""
         demanded = folding.members(written)
-        stop = reading.reason(STOPS, folding.text(self._message.get("stop_reason", folding.NULL)))
+        stop = _REASON(folding.text(self._message.get("stop_reason", folding.NULL)))
         cut = stop not in ENDED
         blocks = [one for one in self._blocks if not (one.broken() or (cut and one.bare() and one is self._blocks[-1]))]
         self.unsaid = ("answer:half_call",) if len(blocks) < len(self._blocks) else ()
