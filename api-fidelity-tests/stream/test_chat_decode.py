@@ -607,3 +607,28 @@ def test_when_arguments_are_whole(pieces: list[str], whole: bool | None) -> None
 def test_a_seal_of_no_call_is_none() -> None:
     stub = {"index": 0, "extra_content": {"google": {"thought_signature": "s"}}}
     assert rest(chunk({"content": "x", "tool_calls": [stub]}, "stop"))[0] == [Opened(0, Text("")), Grew(0, "x"), Finish(Stop.END), Closed(0)]
+
+
+WHOLE = {"role": "assistant", "content": "Hi", "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}]}
+
+
+def test_a_whole_message_in_the_place_of_deltas_is_the_answer() -> None:
+    """As servers send it that only pretend to stream."""
+    told = chunk(finish="tool_calls", choice={"message": WHOLE, "logprobs": None})
+    del told["choices"][0]["delta"]
+    text = [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]
+    asked = [Opened(1, Call("c1", "f", "")), Grew(1, '{"a":1}'), Closed(1)]
+    assert rest(told)[0] == [*text, *asked, Finish(Stop.TOOLS)]
+
+
+@pytest.mark.parametrize("said", [{"content": "Hi"}, {"reasoning_content": "thought"}, {"tool_calls": [call(0, "c1", "f", '{"a":1}')]}])
+def test_a_whole_message_beside_deltas_says_nothing_more(said: dict[str, Any]) -> None:
+    """As Perplexity sends it with every chunk."""
+    alone = decoded(chunk(said), chunk(finish="stop"), DONE)[0]
+    beside = decoded(chunk(said, choice={"message": said}), chunk(finish="stop", choice={"message": WHOLE}), DONE)[0]
+    assert beside == alone
+
+
+@pytest.mark.parametrize("message", [None, "Hi", [], {}, {"content": None}])
+def test_a_message_that_is_none_says_nothing(message: Any) -> None:
+    assert rest(chunk({"content": ""}, choice={"message": message}), chunk({"content": "x"}, "stop"))[0][:2] == [Opened(0, Text("")), Grew(0, "x")]

@@ -52,6 +52,7 @@ class _Delta(_Message):
 class _Choice(Struct):
     index: Any = None
     delta: _Delta | None = None
+    message: Raw = Raw()
     finish_reason: Any = None
     logprobs: _Logprobs | None = None
     content_filter_results: Any = None
@@ -78,6 +79,7 @@ class _Chunk(Struct):
 
 
 _CHUNK: Final = msgspec.json.Decoder(_Chunk)
+_SNAPSHOT: Final = msgspec.json.Decoder(_Delta)
 _NO_GROQ: Final = _Groq()
 _NO_DELTA: Final = _Delta()
 _NO_FUNCTION: Final = _Function()
@@ -94,6 +96,7 @@ class _Answer:
 
     def __init__(self, number: int, parts: Iterator[int], skipped: dict[str, None]) -> None:
         self._stop: Stop | None = None
+        self._spoken = False
         self._number = number
         self._parts = parts
         self._skipped = skipped
@@ -103,13 +106,12 @@ class _Answer:
 
     def take(self, choice: _Choice) -> Iterator[Event]:
         """What one chunk says of this answer. A finish chunk may have text and calls, which come before the finish."""
-        delta, called = choice.delta or _NO_DELTA, self._calls.opened
+        called = self._calls.opened
         self._skipped |= _filtered(choice)
-        yield from self._words(delta)
-        yield from self._about_text(delta, _logprobs(choice.logprobs, self._skipped))
-        if delta.tool_calls or delta.function_call:
-            for piece in _pieces(delta):
-                yield from self._call(piece)
+        yield from self._delta(choice.delta or _NO_DELTA, _logprobs(choice.logprobs, self._skipped))
+        # Some servers put the whole message beside the deltas, or in their place: it is news only while no delta has said anything.
+        if not (self._spoken or self._calls.opened) and bytes(choice.message).startswith(b"{"):
+            yield from self._delta(reading.decode(_SNAPSHOT, bytes(choice.message)), None)
         stop = reading.reason(STOPS, choice.finish_reason)
         if stop is not None:
             self._stop = stop
@@ -118,6 +120,13 @@ class _Answer:
             stop = self._stop  # a call after the finish: it was for calls
         if stop is not None:
             yield Finish(_meant(stop, called=self._calls.opened > 0), choice=self._number)
+
+    def _delta(self, delta: _Delta, logprobs: Raw | None) -> Iterator[PartEvent]:
+        yield from self._words(delta)
+        yield from self._about_text(delta, logprobs)
+        if delta.tool_calls or delta.function_call:
+            for piece in _pieces(delta):
+                yield from self._call(piece)
 
     def _finish(self) -> Iterator[PartEvent]:
         yield from self._calls.finish(cut=self._stop not in {Stop.END, Stop.TOOLS})
@@ -156,7 +165,7 @@ class _Answer:
         if self._flat is None or self._flat[0] is not kind:
             yield from self._close()
             yield from self._calls.close_whole()
-            self._flat = kind, next(self._parts)
+            self._flat, self._spoken = (kind, next(self._parts)), True
             self._notes.opened(self._flat[1] if kind is Text else None)
             yield Opened(self._flat[1], _FLAT[kind], self._number)
         return self._flat[1]
