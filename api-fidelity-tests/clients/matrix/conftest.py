@@ -14,6 +14,7 @@ import inspect
 import itertools
 import json
 import re
+import socket
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
@@ -195,6 +196,10 @@ class ChatWire:
     def error(self, status):
         return {"error": {"message": "no such thing", "type": "t", "param": None, "code": f"c{status}"}}
 
+    def fault(self):
+        """An error within a stream: the upstream has too much to do."""
+        return sse([{"error": {"message": "no such thing", "type": "overloaded_error", "param": None, "code": None}}])
+
 
 class ResponsesWire(ChatWire):
     usage: ClassVar = {
@@ -230,6 +235,9 @@ class ResponsesWire(ChatWire):
 
     def function_call_output(self, item):
         yield "result", item["call_id"], texts(item["output"])
+
+    def fault(self):
+        return sse([{"type": "error", "code": "overloaded_error", "message": "no such thing", "param": None, "sequence_number": 99}], named=True)
 
     def items(self, say, turn):
         if say.thought:
@@ -363,6 +371,9 @@ class MessagesWire:
     def error(self, status):
         return {"type": "error", "error": {"type": f"t{status}", "message": "no such thing"}}
 
+    def fault(self):
+        return sse([{"type": "error", "error": {"type": "overloaded_error", "message": "no such thing"}}], named=True)
+
 
 class GeminiWire:
     stops: ClassVar = {"end": "STOP", "tools": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
@@ -416,6 +427,9 @@ class GeminiWire:
     def error(self, status):
         return {"error": {"code": status, "message": "no such thing", "status": "S"}}
 
+    def fault(self):
+        return sse([{"error": {"code": 503, "message": "no such thing", "status": "UNAVAILABLE"}}])
+
 
 WIRES = {CHAT: ChatWire(), RESPONSES: ResponsesWire(), MESSAGES: MessagesWire(), GEMINI: GeminiWire()}
 
@@ -429,7 +443,7 @@ class Upstream:
     def script(self, *says: Say, status: int = 200, headers: tuple[tuple[str, str], ...] = (), half: str = "", counts: Any = None) -> None:
         """What is said turn by turn; or the error of a `status`, again and again; or a count of tokens. Of a stream only `half` may be said: it
 
-        `hangs` until the client has gone, or `breaks` off.
+        `hangs` until the client has gone, `breaks` off, or `fails` with an error of its own, which may be all there is of it (`fails at once`).
         """
         self.says, self.status, self.half, self.counts = says, status, half, counts
         self.headers = [(name.encode(), value.encode()) for name, value in headers]
@@ -473,15 +487,23 @@ class Upstream:
             return [json.dumps(self.counts).encode()]
         if not streamed:
             return [json.dumps(wire.whole(self.says[turn], turn)).encode()]
+        if self.half == "fails at once":
+            return wire.fault()
         chunks = wire.streamed(self.says[turn], turn)
-        return chunks[: len(chunks) // 2] if self.half else chunks
+        return chunks[: len(chunks) // 2 if self.half else None] + (wire.fault() if self.half == "fails" else [])
 
 
 BINDING = {CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages", GEMINI: "/v1beta/models/{model}:{method}"}
 
 
+def away() -> str:
+    """Where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
 def routes(url: str) -> str:
-    """A route file with one route a surface, whose model has the surface's name."""
+    """A route file with one route a surface, whose model has the surface's name; behind `nowhere` is nobody."""
     hashed = {name: hashlib.sha256(name.encode()).hexdigest() for name in (CLIENT_KEY, NARROW_KEY)}
     lines = ['[auth]\nmode = "keys"', f'[[keys]]\nname = "ada"\nsha256 = "{hashed[CLIENT_KEY]}"']
     lines += [f'[[keys]]\nname = "bob"\nsha256 = "{hashed[NARROW_KEY]}"\nmodels = ["narrow"]', "[limits]\nrequest_bytes = 100_000"]
@@ -493,6 +515,10 @@ def routes(url: str) -> str:
         lines.append(f'[[routes]]\nroute_id = "r:{surface}"\nmodels = {names}\nupstream_model = "up"\nprovider = "{surface}"')
         features = json.dumps(sorted(CARRIES[surface]))
         lines.append(f'[[routes.api_bindings]]\nsurface = "{surface}"\npath = "{BINDING[surface]}"\nfeatures = {features}')
+    lines.append(
+        f'[providers.away]\nbase_url = "{away()}"\n[[routes]]\nroute_id = "r:away"\nmodels = ["nowhere"]\nupstream_model = "up"\nprovider = "away"'
+    )
+    lines += [f'[[routes.api_bindings]]\nsurface = "{surface}"\npath = "{path}"\nfeatures = []' for surface, path in BINDING.items()]
     return "\n".join(lines) + "\n"
 
 

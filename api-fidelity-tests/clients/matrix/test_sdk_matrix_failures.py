@@ -53,16 +53,21 @@ class Failure(NamedTuple):
 INVALID = Failure(openai.BadRequestError, anthropic.BadRequestError, google.ClientError, 400, 1)
 SERVER = Failure(openai.InternalServerError, anthropic.InternalServerError, google.ServerError, 502, 1)
 BUSY = Failure(openai.InternalServerError, anthropic.ServiceUnavailableError, google.ServerError, 503, 3)
+LATE = Failure(openai.InternalServerError, anthropic.DeadlineExceededError, google.ServerError, 504, 1)  # it may have been worked on
 FAILURES = {
     400: INVALID,
     401: SERVER,  # the operator's credential is no client's business
+    402: SERVER,
     403: SERVER,
     404: Failure(openai.NotFoundError, anthropic.NotFoundError, google.ClientError, 404, 1),
+    408: LATE,
+    409: Failure(openai.ConflictError, anthropic.ConflictError, google.ClientError, 409, 3),
     413: Failure(openai.APIStatusError, anthropic.RequestTooLargeError, google.ClientError, 413, 1),
     422: Failure(openai.UnprocessableEntityError, anthropic.UnprocessableEntityError, google.ClientError, 422, 1),
     429: Failure(openai.RateLimitError, anthropic.RateLimitError, google.ClientError, 429, 3),
     500: SERVER._replace(status=500),
     503: BUSY,
+    504: LATE,
     529: BUSY._replace(anthropic=anthropic.OverloadedError),
 }
 
@@ -87,7 +92,7 @@ def test_an_upstreams_error(bench, words, delays, status, client, origin, how):
     error = bench.raised(drained(words, talk) if how == "events" else talk.whole())
     assert type(error) is expected.kind(client)
     assert status_of(error) == (529 if (client, status) == (MESSAGES, 529) else expected.status)
-    assert ("no such thing" in str(error)) == (status not in (401, 403))
+    assert ("no such thing" in str(error)) == (expected is not SERVER)
     calls = 1 if client == GEMINI else expected.calls
     assert len(bench.upstream.bodies) == calls
     assert len(delays) == calls - 1
@@ -148,6 +153,51 @@ def test_a_stream_that_breaks_off_never_looks_whole(bench, words, client, origin
     assert len(bench.upstream.bodies) == 1
 
 
+# What each SDK makes of an error within a stream; OpenAI's gives the one that ends a response to who reads it.
+WITHIN = {CHAT: openai.APIError, MESSAGES: anthropic.APIStatusError, GEMINI: google.ServerError}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("client", "origin"), PAIRS)
+def test_an_error_within_a_stream_reaches_the_client_as_an_error(bench, words, client, origin, kind):
+    """What was begun is not asked for again."""
+    bench.upstream.script(words.Say(text="Once upon a time."), half="fails")
+    taken = drained(words, bench.talk(client, origin, kind, words.Ask(HI)))
+    if client == RESPONSES:
+        last = bench.run(taken)[-1]
+        assert last.type == ("error" if origin == RESPONSES else "response.failed")
+        told = (last if origin == RESPONSES else last.response.error).message
+    else:
+        error = bench.raised(taken)
+        assert type(error) is WITHIN[client]
+        told = str(error)
+    assert "no such thing" in told
+    assert len(bench.upstream.bodies) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("client", "origin"), PAIRS)
+def test_a_stream_that_is_but_an_error_has_its_status(bench, words, delays, client, origin, kind):
+    """It came with 200: the SDKs see what it says of itself, and ask again."""
+    bench.upstream.script(half="fails at once")
+    error = bench.raised(drained(words, bench.talk(client, origin, kind, words.Ask(HI))))
+    busy = FAILURES[503 if origin == GEMINI else 529]
+    assert type(error) is busy.kind(client)
+    assert "no such thing" in str(error)
+    assert len(bench.upstream.bodies) == (1 if client == GEMINI else 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("origin", SURFACES)
+@pytest.mark.parametrize(("status", "calls"), [(429, 3), (503, 3), (500, 3), (400, 1), (409, 1)])
+def test_googles_sdk_asks_again_where_it_is_told_to(bench, words, status, calls, origin, kind):
+    bench.upstream.script(status=status)
+    talk = bench.talk(GEMINI, origin, kind, words.Ask(HI))
+    talk.request["config"]["http_options"] = {"retry_options": {"attempts": 3, "initial_delay": 0.0, "max_delay": 0.0, "jitter": 0.0}}
+    assert type(bench.raised(talk.whole())) is FAILURES[status].google
+    assert len(bench.upstream.bodies) == calls
+
+
 class Own(NamedTuple):
     """An error of the gateway's own: the key, what is asked, and what comes back."""
 
@@ -165,6 +215,7 @@ OWN = {
     ),
     "an unknown model": Own(FAILURES[404], "unknown_model", model="nobody"),
     "a large body": Own(FAILURES[413], "body_too_large", text="hi" * 100_000),
+    "an upstream that is away": Own(SERVER._replace(calls=3), "upstream_unreachable", model="nowhere"),
 }
 
 
@@ -178,4 +229,5 @@ def test_an_error_of_the_gateways_own(bench, words, delays, name, client, kind):
     error = bench.raised(talk.whole())
     assert type(error) is own.failure.kind(client)
     assert (status_of(error), error.response.headers["x-surface-error"]) == (own.failure.status, own.code)
-    assert (bench.upstream.bodies, delays) == ([], [])
+    assert bench.upstream.bodies == []
+    assert len(delays) == (0 if client == GEMINI else own.failure.calls - 1)

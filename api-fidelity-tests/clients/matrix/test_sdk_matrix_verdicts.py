@@ -170,7 +170,7 @@ def test_models_are_listed_in_the_clients_surface(bench, words, client, kind):
 
     bench.upstream.script()
     prefix = "models/" if client == GEMINI else ""
-    assert bench.run(listed()) == ([prefix + model for model in (CHAT, "narrow", RESPONSES, MESSAGES, GEMINI)], prefix + CHAT)
+    assert bench.run(listed()) == ([prefix + model for model in (CHAT, "narrow", RESPONSES, MESSAGES, GEMINI, "nowhere")], prefix + CHAT)
     assert bench.upstream.bodies == []
 
 
