@@ -44,8 +44,10 @@ class Converting:
         model = outbound.upstream_model(route, inbound.model)
         target = Target(model=model, dialect=binding.dialect, seal_domain=binding.provider.seal_domain, features=binding.features)
         natively.check_size(inbound, binding)
-        natively.check_history(self._codec.needs(inbound.members, inbound.stream), binding)
+        own = self._codec.needs(inbound.members, inbound.stream)
+        natively.check_history(own, binding)
         conversion, needs, lost = self._within(codec, binding, target, binding.tolerate if tolerant else frozenset())
+        _check_asked(self._lift().request, own)
         members, cut_there = _gated(conversion, binding, codec)
         lowered = conversion.lowered
         body, lost_around = outbound.enveloped(inbound, binding, model, members)
@@ -107,6 +109,12 @@ class Converting:
         own = self._codec.needs(cut(self._inbound.members, cuts), self._inbound.stream).demands
         said = next((one.pointer for one in own if one.feature == demand.feature), None)
         return _origin(demand.pointer, conversion) if said is None else original(said, cuts)
+
+
+def _check_asked(request: ir.Request, own: Needs) -> None:
+    """Raises `RequestError` for a request without a conversation: its own API would not answer it, and another may."""
+    if own.history == 0 and not any(natively.related(own.history_pointer, turn.at) for turn in request.turns):
+        raise RequestError(Code.MALFORMED_BODY, "there is nothing to answer", pointer=own.history_pointer)
 
 
 def _emulated(conversion: Conversion, lost: Collection[str]) -> tuple[str, ...]:

@@ -139,6 +139,33 @@ def test_a_history_is_bounded_in_the_clients_own_count(catalog):
     assert (rejection.code, rejection.pointer) == (Code.LIMIT_EXCEEDED, "/messages")
 
 
+NOTHING = [
+    (CHAT, {"model": "m", "messages": []}, "/messages"),
+    (RESPONSES, {"model": "m", "instructions": "Be brief."}, "/input"),
+    (RESPONSES, {"model": "m", "input": []}, "/input"),
+    (MESSAGES, {"model": "m", "max_tokens": 9, "system": "Be brief."}, "/messages"),
+    (MESSAGES, {"model": "m", "max_tokens": 9, "messages": []}, "/messages"),
+    (GEMINI, {}, "/contents"),
+    (GEMINI, {"contents": [], "systemInstruction": {"parts": [{"text": "Be brief."}]}}, "/contents"),
+]
+
+
+@pytest.mark.parametrize(
+    ("surface", "body", "place", "target"), [(*row, target) for row in NOTHING for target in (CHAT, RESPONSES, MESSAGES) if row[0] != target]
+)
+def test_a_request_without_a_conversation_asks_no_other_surface(catalog, surface, body, place, target):
+    """Its own API would refuse it."""
+    options = {"model": "m"} if surface == GEMINI else {}
+    rejection = refusal(surface, catalog(target, features=PLAIN), body, **options)
+    assert (rejection.code, rejection.pointer) == (Code.MALFORMED_BODY, place)
+
+
+def test_instructions_that_stand_in_the_conversation_are_one(catalog):
+    system = [{"role": "system", "content": "Say hello."}]
+    assert decided(CHAT, catalog(RESPONSES, features=PLAIN), {"model": "m", "messages": system}).plan.dropped == ()
+    assert decided(RESPONSES, catalog(CHAT, features=PLAIN), {"model": "m", "input": "hi"}).plan.dropped == ()
+
+
 def tolerant(*names: str) -> str:
     return f"tolerate = {json.dumps(names)}\n"
 
