@@ -428,6 +428,49 @@ def test_without_thinking_sampling_stands():
     assert (bytes(lowered.members["top_k"]), lowered.dropped) == (b"64", ())
 
 
+HI = turn(USER, "hi")
+CALLED = turn(ASSISTANT, ir.Call("t", "f", "{}"))
+GIVEN = ir.Turn(USER, (ir.Result("t", (ir.Text("r"),)),))
+THOUGHTFUL = ir.Turn(ASSISTANT, (ir.Reasoning("T", SEAL), ir.Call("t", "f", "{}")))
+BUDGET = ir.Effort(budget=2048, at=AT)
+NUDGE = ir.Turn(SYSTEM, (ir.Text("Hurry."),))
+LOOPS = [
+    ((HI, CALLED, GIVEN), False),
+    ((HI, CALLED, GIVEN, NUDGE), False),
+    ((HI, THOUGHTFUL, GIVEN, HI, CALLED, GIVEN), False),
+    ((HI, ir.Turn(ASSISTANT, (ir.Reasoning("unsigned"), *CALLED.parts)), GIVEN), False),
+    ((HI, THOUGHTFUL, GIVEN), True),
+    ((HI, THOUGHTFUL, GIVEN, CALLED, GIVEN), True),
+    ((HI, CALLED, GIVEN, HI), False),
+    ((HI, THOUGHTFUL, GIVEN, HI), True),
+    ((HI, CALLED, GIVEN, turn(ASSISTANT, "So."), HI), True),
+    ((HI, NUDGE), True),
+]
+
+
+@pytest.mark.parametrize(("turns", "kept"), LOOPS)
+def test_a_budget_for_thought_waits_where_a_loop_began_without_a_thought(turns, kept):
+    """The API refuses it there; it takes adaptive thinking everywhere."""
+    to = target(*Feature)
+    settings = ir.Settings(temperature=Raw(b"0.5"), at={"temperature": "/t"})
+    lowered = lower(request(*turns, effort=BUDGET, settings=settings), to)
+    assert ("thinking" in lowered.members, "temperature" in lowered.members) == (kept, False)
+    assert lowered.dropped == (*(() if kept else (Mention("effort:thinking", AT),)), Mention("sampling:temperature", "/t"))
+    assert "thinking" in lower(request(*turns, effort=ir.Effort(adaptive=True, at=AT)), to).members
+
+
+@pytest.mark.parametrize(("choice", "kept"), [(ir.Choice(ir.Pick.REQUIRED), False), (ir.Choice(ir.Pick.AUTO), True), (None, True)])
+def test_a_budget_for_thought_gives_way_to_a_call_that_must_be(choice, kept):
+    wanted = request(tools=(ir.Tool("f", SCHEMA),), choice=choice, effort=BUDGET)
+    lowered = lower(wanted, target())
+    assert ("thinking" in lowered.members, lowered.dropped == ()) == (kept, kept)
+
+
+def test_an_upstream_without_signatures_takes_any_loop():
+    lowered = lower(request(HI, CALLED, GIVEN, effort=BUDGET), target(signatures=False))
+    assert ("thinking" in lowered.members, lowered.dropped) == (True, ())
+
+
 def test_a_user_alone_is_named_too():
     assert body(request(settings=ir.Settings(user="u")))["metadata"] == {"user_id": "u"}
 
@@ -500,7 +543,8 @@ def bare(node):
 def test_what_is_said_comes_back(wanted):
     lowered = lower(wanted, target(Feature.MID_CONVERSATION_SYSTEM))
     found = lift(parse(encode(lowered.members)), wanted.stream)
-    assert bare(found.request) == wanted
+    unthought = Mention("effort:thinking", "") in lowered.dropped
+    assert bare(found.request) == (structs.replace(wanted, effort=ir.Effort("low")) if unthought else wanted)
     assert lowered.aliases == {}
 
 

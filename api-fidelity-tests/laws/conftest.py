@@ -225,6 +225,7 @@ SEALED = {
 OWN = ir.Seal("G==", SealKind.THOUGHT, GEMINI, DOMAIN)
 PICKS = {"auto": Pick.AUTO, "none": Pick.NONE, "required": Pick.REQUIRED}
 CHOSEN = {"function": (Pick.REQUIRED, "f"), "custom": (Pick.REQUIRED, "p"), "allowed": (Pick.AUTO, "f", "g")}
+MUST = {"required", "function", "custom"}
 NUMERIC = {"temperature", "top_p", "frequency_penalty", "presence_penalty"}
 INTEGERS = {"top_k", "seed", "n", "top_logprobs"}
 
@@ -323,6 +324,9 @@ class Drawn:
 
     def _effort(self):
         kind = self.of["effort"]
+        # Messages takes no budget beside a tool that must be called, or in a loop that began without a thought.
+        if kind == "budget" and MESSAGES in self.all and ({"call", "custom", "namespace"} & self.has or self.of["choice"] in MUST):
+            kind = None
         summary = "auto" if "summary" in self.has and kind != "off" else None
         words = {"off": {"off": True}, "adaptive": {"adaptive": True}, "budget": {"budget": 2048}}
         # Messages shows what is thought within a budget unless told otherwise.

@@ -357,14 +357,16 @@ class Upstream:
         else:
             asked = WIRES[surface].read(body)
             self.turns.append(asked)
-            self.complaints += self.wrong(asked)
+            self.complaints += self.wrong(asked, body)
             status, told = 200, WIRES[surface].answer(decided(asked), body, asked)
         media = b"text/event-stream" if status == 200 and body.get("stream") else b"application/json"
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", media)]})
         await send({"type": "http.response.body", "body": told})
 
-    def wrong(self, asked):
+    def wrong(self, asked, body):
         yield from (f"the result of a call that nobody made: {one}" for one, _ in asked.results if one not in asked.calls)
+        if "budget_tokens" in (body.get("thinking") or {}) and asked.results and not asked.seals:
+            yield "a budget for thought where the loop began without one: Anthropic answers 400"
         yield from (f"a seal that is another: {seal[:40]}" for seal in asked.seals if seal != SEAL)
 
     def ids(self) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
 from asgi_surface import ir
 from asgi_surface.codecs.base import Dialect, Lowered, Target
-from asgi_surface.codecs.messages.lower_blocks import INSTRUCTIONS, PLAIN, Block, Scope, messages, refused, system
+from asgi_surface.codecs.messages.lower_blocks import INSTRUCTIONS, PLAIN, Block, Scope, is_thoughtless, messages, refused, system
 from asgi_surface.codecs.messages.lower_tools import choice, forced, is_typeless, offered, tools
 from asgi_surface.codecs.moved import before_words, other_ids
 from asgi_surface.codecs.spelling import Names, Rule, spelt
@@ -54,12 +54,14 @@ def lower(request: ir.Request, target: Target) -> Lowered:
     """The body. Raises `RequestError` with the client's pointer for what Messages cannot say."""
     names = Names(request, _RULE)
     scope = Scope(names, _calls(request), target)
+    conversation = tuple(_conversation(request, scope))
     wanted = _thinking(request.effort, target.dialect)
-    thinking = _clamped(wanted, request)
-    settings, unheard = _sampled(request.settings, thinking)
+    clamped = _clamped(wanted, request)
+    thinking, unthought = _possible(clamped, request, target.dialect, conversation[-1].value)
+    settings, unheard = _sampled(request.settings, clamped)  # the same through a whole loop
     entries = [
         Entry("model", target.model, None),
-        *_conversation(request, scope),
+        *conversation,
         *_limit(request, thinking, target.dialect),
         *_tools(request, scope),
         *_reasoning(request, thinking),
@@ -74,11 +76,11 @@ def lower(request: ir.Request, target: Target) -> Lowered:
         aliases=names.aliases(custom=False),
         emulated=(
             *_emulated(request, names),
-            *_another(request.effort, wanted, thinking),
+            *_another(request.effort, wanted, clamped),
             *before_words(request.turns),
             *other_ids(request, scope.calls.__getitem__),
         ),
-        dropped=unheard,
+        dropped=(*unthought, *unheard),
     )
 
 
@@ -150,6 +152,18 @@ def _clamped(thinking: Thinking, request: ir.Request) -> Thinking:
     if not _LEAST_BUDGET <= most < thinking.budget:
         return thinking
     return structs.replace(thinking, member=(thinking.member or {}) | {"budget_tokens": most}, budget=most)
+
+
+def _possible(thinking: Thinking, request: ir.Request, dialect: Dialect, said: Any) -> tuple[Thinking, tuple[Mention, ...]]:
+    """The thinking that the API takes, and the mention of what it does not.
+
+    With a budget it takes no tool that must be called, and no results of calls whose turn did not begin with its own thought, which many clients do
+    not keep. (https://platform.claude.com/docs/build-with-claude/thinking-tool-workflows)
+    """
+    must = request.choice is not None and request.choice.pick is ir.Pick.REQUIRED
+    if thinking.budget is None or not dialect.signatures or not (must or is_thoughtless(said)):
+        return thinking, ()
+    return structs.replace(thinking, member=None, budget=None), (Mention("effort:thinking", _at(request.effort)),)
 
 
 def _limit(request: ir.Request, thinking: Thinking, dialect: Dialect) -> Iterator[Entry]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, takewhile
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +30,7 @@ PLAIN: Final = "text/plain"
 """The media type of every document that is text."""
 
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_THOUGHTS: Final = ("thinking", "redacted_thinking")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -56,6 +57,19 @@ def messages(turns: Iterable[ir.Turn], scope: Scope) -> list[Block]:
     written = [(_role(turn, scope), block) for turn in turns for block in _turn(turn, scope)]
     grouped = groupby(written, key=lambda pair: pair[0])
     return [{"role": role, "content": sorted((block for _, block in pairs), key=_behind_results)} for role, pairs in grouped]
+
+
+def is_thoughtless(said: Sequence[Block]) -> bool:
+    """Whether the messages end with results of calls, and nothing that the model said since the user's words before begins with a thought."""
+    talk = [message for message in said if message["role"] != "system"]
+    if not talk or talk[-1]["content"][0]["type"] != "tool_result":
+        return False
+    loop = takewhile(_is_of_a_loop, reversed(talk[:-1]))
+    return not any(message["content"][0]["type"] in _THOUGHTS for message in loop)
+
+
+def _is_of_a_loop(message: Block) -> bool:
+    return all(block["type"] == "tool_result" for block in message["content"]) or message["role"] == "assistant"
 
 
 def _behind_results(block: Block) -> bool:
