@@ -58,6 +58,11 @@ class Interceptor(Protocol):
         """
         return members
 
+    def dropped(self, members: Members) -> Iterable[str]:
+        """Pointers to what `request` leaves out of the client's members for good: the plan and `x-surface-dropped` name them. Asked before it."""
+        del members
+        return ()
+
     def open(self, plan: RequestPlan) -> Rewriter:
         """The rewriter for one planned request, before any upstream is called. Not asked in dry runs."""
         ...

@@ -117,15 +117,19 @@ def _contracted(inbound: Inbound, route: Route, bindings: list[Binding]) -> list
 
 
 class _Asked(Struct, frozen=True):
-    """What is judged and sent, what converts it, and the names of those that made it so."""
+    """What is judged and sent, what converts it, the names of those that made it so, and pointers to what they left out."""
 
     inbound: Inbound
     converting: Converting
     names: tuple[str, ...]
+    dropped: tuple[str, ...]
 
     def told(self, decision: Decision) -> Decision:
         """The decision with the names."""
-        return replace(decision, plan=replace(decision.plan, interceptors=self.names)) if self.names else decision
+        if not self.names:
+            return decision
+        dropped = tuple(dict.fromkeys((*self.dropped, *decision.plan.dropped)))
+        return replace(decision, plan=replace(decision.plan, interceptors=self.names, dropped=dropped))
 
 
 class _Intercepted:
@@ -148,11 +152,12 @@ class _Intercepted:
     def _ask(self, about: tuple[Surface, str, m.Members], *, converted: bool) -> _Asked:
         inbound, converting = self._inbound, self._bare
         chosen = [one for one in self._interceptors if (one.converts if converted and isinstance(one, Discerning) else one.applies)(*about)]
+        dropped = tuple(pointer for one in chosen for pointer in one.dropped(inbound.members))
         members = requested(chosen, inbound.members)
         if members is not inbound.members:
             inbound = replace(inbound, members=members, body=m.encode(members))
             converting = Converting(self._codec, inbound)
-        return _Asked(inbound, converting, tuple(one.name for one in chosen))
+        return _Asked(inbound, converting, tuple(one.name for one in chosen), dropped)
 
 
 def _attempts(

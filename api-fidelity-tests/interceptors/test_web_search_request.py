@@ -204,10 +204,13 @@ def test_it_applies_where_the_provider_has_no_search_or_the_file_says_so(binding
 def test_the_command_line_plans_as_the_gateway_does(tmp_path, monkeypatch, capsys, table, code):
     file = tmp_path / "routes.toml"
     file.write_text(table + ROUTES + binding(RESPONSES, ["tools"]))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps({"model": "m", "input": "hi", "tools": [SEARCH]}).encode())))
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps({"model": "m", "input": "hi", "tools": [SEARCH | {"user_location": {}}]}).encode()))
+    )
     status = main(["plan", str(file), "--surface", RESPONSES])
     said = json.loads(capsys.readouterr().out)
     assert (said.get("code"), said.get("interceptors"), status) == (code, None if code else ["web_search"], 3 if code else 0)
+    assert code or said["dropped"] == ["/tools/0/user_location"]
 
 
 # Choices ------------------------------------------------------------------------------------------------------------------------------------
@@ -315,13 +318,40 @@ def test_uses_and_domains_are_read():
         return found.uses, found.allowed, found.blocked
 
     tool = {"type": "web_search_1", "max_uses": 2, "allowed_domains": ["a.b", 1], "blocked_domains": None}
-    assert wish(MESSAGES, {"tools": [tool]}) == (2, ("a.b",), ())
-    assert wish(MESSAGES, {"tools": [tool | {"max_uses": True, "blocked_domains": ["c.d"]}]}) == (None, ("a.b",), ("c.d",))
+    assert wish(MESSAGES, {"tools": [tool]}) == (2, (("a.b",),), ())
+    assert wish(MESSAGES, {"tools": [tool | {"max_uses": True, "blocked_domains": ["c.d"]}]}) == (None, (("a.b",),), ("c.d",))
     filters = {"allowed_domains": ["a.b"], "blocked_domains": ["c.d"]}
-    assert wish(RESPONSES, {"tools": [SEARCH | {"filters": filters}], "max_tool_calls": 3}) == (3, ("a.b",), ("c.d",))
+    assert wish(RESPONSES, {"tools": [SEARCH | {"filters": filters}], "max_tool_calls": 3}) == (3, (("a.b",),), ("c.d",))
     assert wish(RESPONSES, {"tools": [SEARCH | {"filters": None}]}) == (None, (), ())
     assert wish(GEMINI, {"tools": [{"googleSearch": {"excludeDomains": ["c.d"]}}]}) == (None, (), ("c.d",))
     assert wish(CHAT, {"web_search_options": {}}) == (None, (), ())
+    others = [{"type": "web_search_2", "max_uses": 1, "allowed_domains": ["b.c"]}, {"type": "web_search_3", "blocked_domains": ["e.f"]}]
+    assert wish(MESSAGES, {"tools": [tool, *others]}) == (1, (("a.b",), ("b.c",)), ("e.f",))
+
+
+HERE = {"type": "approximate", "country": "DE"}
+
+
+@pytest.mark.parametrize(
+    ("surface", "body", "pointers"),
+    [
+        (CHAT, {"web_search_options": {"search_context_size": "low", "user_location": HERE}}, ["search_context_size", "user_location"]),
+        (CHAT, {"tools": [CHAT_OWN, {"type": "web_search", "user_location": HERE}]}, ["/tools/1/user_location"]),
+        (RESPONSES, {"tools": [OWN, SEARCH | {"user_location": HERE, "search_context_size": None}]}, ["/tools/1/user_location"]),
+        (RESPONSES, {"tools": [SEARCH | {"filters": {"allowed_domains": ["a.b"], "a/b": 1}}]}, ["/tools/0/filters/a~1b"]),
+        (RESPONSES, {"tools": [SEARCH], "include": ["web_search_call.results", "web_search_call.action.sources"]}, ["/include/0"]),
+        (MESSAGES, {"tools": [{"type": "web_search_1", "name": "s", "max_uses": 1, "user_location": HERE}]}, ["/tools/0/user_location"]),
+        (GEMINI, {"tools": [{}, {"googleSearch": {"timeRangeFilter": {}, "exclude_domains": []}}]}, ["/tools/1/googleSearch/timeRangeFilter"]),
+        (GEMINI, {"tools": {"google_search_retrieval": {"dynamicRetrievalConfig": {}}}}, ["/tools/google_search_retrieval/dynamicRetrievalConfig"]),
+    ],
+)
+def test_what_no_back_end_is_asked_for_is_named(surface, body, pointers):
+    built = catalog((surface, ["tools"]))
+    members = parse(json.dumps(body).encode())
+    hook = WebSearch(built, built.web_search, {}).visit()
+    assert hook.applies(surface, "up:m", members)
+    named = ["/web_search_options/" + name if surface == CHAT and "tools" not in body else name for name in pointers]
+    assert list(hook.dropped(members)) == named
 
 
 def test_what_responses_says_of_hosted_searches_is_told_anyway():

@@ -15,6 +15,7 @@ import pytest
 from asgi_surface import Gateway
 from asgi_surface.codecs import FACES
 from asgi_surface.errors import Code, UpstreamError
+from asgi_surface.interception import Interceptor
 from asgi_surface.layers.exchange import Ending, Exchange, Inbox
 from asgi_surface.surfaces import ZED, Endpoint, Operation
 
@@ -380,7 +381,7 @@ def test_a_finish_that_never_came_is_no_success(complete):
     assert (chat_turn(events).text, end["code"]) == ("Hi there", "upstream_http_502")
 
 
-class Hook:
+class Hook(Interceptor):
     """An interceptor that takes part for Messages requests, and fails at a frame that holds `word`."""
 
     name = "hook"
@@ -390,9 +391,6 @@ class Hook:
 
     def applies(self, surface, route_id, members):
         return surface == MESSAGES and "max_tokens" in members
-
-    def request(self, members):
-        return members
 
     def open(self, plan):
         return self

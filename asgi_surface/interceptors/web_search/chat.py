@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from asgi_surface.codecs.chat.lower_reasoning import placed
@@ -14,9 +14,11 @@ from asgi_surface.interceptors.web_search.words import (
     Upstream,
     Wish,
     Words,
+    beyond,
     elements,
     fields,
     hosted,
+    located,
     obj,
     packed,
     replaced,
@@ -26,6 +28,7 @@ from asgi_surface.interceptors.web_search.words import (
 from asgi_surface.members import Members
 from asgi_surface.residents import Finding
 
+_HEARD: Final = frozenset({"type"})
 _NULL: Final = b"null"
 _KEPT: Final = ("role", "refusal")
 _REASONED: Final = ("reasoning_content", "reasoning_details")
@@ -34,6 +37,12 @@ _REASONED: Final = ("reasoning_content", "reasoning_details")
 def _wish(members: Members) -> Wish | None:
     asked = hosted(members) or bytes(members.get("web_search_options", _NULL)) != _NULL
     return Wish() if asked else None
+
+
+def _unheard(members: Members) -> Iterator[str]:
+    yield from beyond("/web_search_options", fields(members.get("web_search_options")), ())
+    for place, said in located(members):
+        yield from beyond(place, said, _HEARD)
 
 
 def _names(members: Members) -> Collection[str]:
@@ -83,6 +92,7 @@ def _said(message: Object, upstream: Upstream) -> Object:
 
 WORDS: Final = Words(
     wish=_wish,
+    unheard=_unheard,
     names=_names,
     offered=_offered,
     relaxed=_CHOOSING.relaxed,

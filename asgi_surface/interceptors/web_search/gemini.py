@@ -13,11 +13,13 @@ from asgi_surface.interceptors.web_search.words import (
     Upstream,
     Wish,
     Words,
+    beyond,
     elements,
     fields,
     outline,
     packed,
     replaced,
+    strictest,
     strings,
     turns,
 )
@@ -25,6 +27,8 @@ from asgi_surface.members import Members
 from asgi_surface.residents import Finding
 
 _HOSTED: Final = ("googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval")
+_BLOCKED: Final = ("excludeDomains", "exclude_domains")
+_NULL: Final = b"null"
 _DECLARED: Final = ("functionDeclarations", "function_declarations")
 _CONFIG: Final = ("toolConfig", "tool_config")
 _CALLING: Final = ("functionCallingConfig", "function_calling_config")
@@ -44,14 +48,23 @@ def _said(within: dict[str, Any], spellings: Sequence[str]) -> list[Any]:
     return [within[name] for name in spellings if within.get(name) is not None]
 
 
-def _asked(members: Members) -> list[Object]:
-    """What each hosted search says."""
-    return [fields(said) for tool in map(outline, _spread(members.get("tools"))) for said in _said(tool, _HOSTED) if bytes(said) != b"null"]
+def _asked(members: Members) -> Iterator[tuple[str, Object]]:
+    """What each hosted search says, with its pointer."""
+    raw = members.get("tools", Raw())
+    listed = bytes(raw).startswith(b"[")
+    for number, tool in enumerate(map(outline, _spread(raw))):
+        for name in _HOSTED:
+            if bytes(tool.get(name, _NULL)) != _NULL:
+                yield f"/tools/{number}/{name}" if listed else f"/tools/{name}", fields(tool[name])
 
 
 def _wish(members: Members) -> Wish | None:
-    asked = _asked(members)
-    return Wish(blocked=strings(next(iter(_said(asked[0], ("excludeDomains", "exclude_domains"))), None))) if asked else None
+    return strictest([Wish(blocked=strings(next(iter(_said(said, _BLOCKED)), None))) for _, said in _asked(members)])
+
+
+def _unheard(members: Members) -> Iterator[str]:
+    for place, said in _asked(members):
+        yield from beyond(place, said, _BLOCKED)
 
 
 def _declarations(tool: Object) -> Iterator[Object]:
@@ -65,14 +78,17 @@ def _names(members: Members) -> Collection[str]:
 
 
 def _offered(members: Members, name: str) -> Members:
+    """The declaration in the place of the first tool that is a search alone, or behind them all: the others keep their pointers."""
+    declared = packed({"functionDeclarations": [{"name": name, "description": DESCRIPTION, "parameters": _SCHEMA}]})
     tools: list[Raw] = []
     for raw in _spread(members.get("tools")):
         tool = outline(raw)
         kept = {key: value for key, value in tool.items() if key not in _HOSTED}
         if kept:
             tools.append(raw if len(kept) == len(tool) else packed(kept))
-    declaration = {"name": name, "description": DESCRIPTION, "parameters": _SCHEMA}
-    return replaced(members, tools=packed([*tools, {"functionDeclarations": [declaration]}]))
+        elif declared not in tools:
+            tools.append(declared)
+    return replaced(members, tools=packed(tools if declared in tools else [*tools, declared]))
 
 
 def _relaxed(members: Members, name: str, last: bool) -> Members:
@@ -106,6 +122,7 @@ def _given(call: Object, finding: Finding) -> Object:
 
 WORDS: Final = Words(
     wish=_wish,
+    unheard=_unheard,
     names=_names,
     offered=_offered,
     relaxed=_relaxed,

@@ -6,7 +6,7 @@ Knows no surface: what each of them says stands in its row of `SURFACES`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -106,6 +106,10 @@ class _Visit(Discerning):
         self._redirects = words.wish(members) is not None and self._search.redirects(surface, route_id, converted=converted)
         return self._redirects or words.replayed(members, False) is not members
 
+    def dropped(self, members: Members) -> Iterable[str]:
+        """What the hosted tool asks for beyond what a back end is asked."""
+        return self._words.unheard(members) if self._redirects else ()
+
     def request(self, members: Members) -> Members:
         """The members with the function in the hosted tool's place."""
         words = self._words
@@ -183,7 +187,7 @@ class _Searches(Session):
 
     def _wanted(self, hit: Hit) -> bool:
         allowed, blocked = self._wish.allowed, self._wish.blocked
-        return (not allowed or _within(hit.url, allowed)) and not _within(hit.url, blocked)
+        return all(_within(hit.url, domains) for domains in allowed) and not _within(hit.url, blocked)
 
     def next(self, turn: bytes, findings: Sequence[Finding], *, last: bool) -> Members:
         """The members of the next request. No call is forced a second time, and none is possible when no search is left."""

@@ -5,7 +5,7 @@ A provider's own blocks are told by what they are sealed with, and stay as they 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from msgspec import Raw
@@ -19,16 +19,18 @@ from asgi_surface.interceptors.web_search.words import (
     Upstream,
     Wish,
     Words,
-    count,
+    beyond,
     elements,
     fields,
     hosted,
+    limits,
+    located,
     obj,
     packed,
     remembered,
     replaced,
     searches,
-    strings,
+    strictest,
     turns,
     word,
 )
@@ -38,17 +40,19 @@ from asgi_surface.residents import Finding
 
 _RESULT: Final = "web_search_tool_result"
 _FORCED: Final = ("any", "tool")
+_HEARD: Final = frozenset({"type", "name", "max_uses", "allowed_domains", "blocked_domains", "cache_control"})
 # Few models continue a turn of their own.
 _GO_ON: Final = packed({"role": "user", "content": "Go on."})
 _CITED: Final = "web_search_result_location"
 
 
 def _wish(members: Members) -> Wish | None:
-    tools = hosted(members)
-    if not tools:
-        return None
-    said = tools[0]
-    return Wish(uses=count(said.get("max_uses")), allowed=strings(said.get("allowed_domains")), blocked=strings(said.get("blocked_domains")))
+    return strictest([limits(said, said.get("max_uses")) for said in hosted(members)])
+
+
+def _unheard(members: Members) -> Iterator[str]:
+    for place, said in located(members):
+        yield from beyond(place, said, _HEARD)
 
 
 def _names(members: Members) -> Collection[str]:
@@ -169,4 +173,4 @@ def _given(call: Object, finding: Finding) -> Object:
     return {"type": "tool_result", "tool_use_id": call["id"], "content": finding.told, **failed}
 
 
-WORDS: Final = Words(wish=_wish, names=_names, offered=_offered, relaxed=_relaxed, replayed=_replayed, continued=_continued)
+WORDS: Final = Words(wish=_wish, unheard=_unheard, names=_names, offered=_offered, relaxed=_relaxed, replayed=_replayed, continued=_continued)

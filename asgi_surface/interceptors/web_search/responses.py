@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from msgspec import Raw
@@ -16,15 +16,17 @@ from asgi_surface.interceptors.web_search.words import (
     Upstream,
     Wish,
     Words,
-    count,
+    beyond,
     elements,
     fields,
     hosted,
+    limits,
+    located,
     obj,
     packed,
     remembered,
     replaced,
-    strings,
+    strictest,
     turns,
     word,
 )
@@ -33,18 +35,30 @@ from asgi_surface.members import Members
 from asgi_surface.residents import Finding
 
 _CALL: Final = "web_search_call"
+_HEARD: Final = frozenset({"type", "filters"})
+_FILTERS: Final = frozenset({"allowed_domains", "blocked_domains"})
+_SOURCES: Final = b'"web_search_call.action.sources"'
 _OWN: Final = ("function", "custom", "namespace")
 # Marks of the provider on what it returned: an id of the gateway's is none, and `status` says nothing.
 _MARKS: Final = ("id", "status")
 
 
 def _wish(members: Members) -> Wish | None:
-    tools = hosted(members)
-    if not tools:
-        return None
-    filters = obj(tools[0].get("filters"))
-    allowed, blocked = (strings(filters.get(name)) for name in ("allowed_domains", "blocked_domains"))
-    return Wish(uses=count(_decoded(members.get("max_tool_calls"))), allowed=allowed, blocked=blocked)
+    uses = _decoded(members.get("max_tool_calls"))
+    return strictest([limits(obj(said.get("filters")), uses) for said in hosted(members)])
+
+
+def _unheard(members: Members) -> Iterator[str]:
+    for place, said in located(members):
+        yield from beyond(place, said, _HEARD)
+        yield from beyond(f"{place}/filters", obj(said.get("filters")), _FILTERS)
+    asked = enumerate(elements(members.get("include")))
+    yield from (f"/include/{place}" for place, raw in asked if _told_of(raw) and bytes(raw) != _SOURCES)
+
+
+def _told_of(raw: Raw) -> bool:
+    """Whether a part of the answer that is asked for is one of a hosted search."""
+    return str(bytes(raw), "utf-8", "replace").startswith(f'"{_CALL}.')
 
 
 def _decoded(raw: Raw | None) -> object:
@@ -66,9 +80,9 @@ _CHOOSING: Final = openai.Choosing(_named, lambda choice: choice)
 
 
 def _offered(members: Members, name: str) -> Members:
-    """`include` asks for what is told anyway, and `max_tool_calls` bounds the gateway's searches, unless the provider runs other tools."""
+    """`include` may ask for sources, which are told anyway; `max_tool_calls` bounds the gateway's searches, unless the provider runs other tools."""
     function = {"type": "function", "name": name, "description": DESCRIPTION, "parameters": SCHEMA, "strict": False}
-    include = [name for name in elements(members.get("include")) if not str(bytes(name), "utf-8", "replace").startswith(f'"{_CALL}.')]
+    include = [raw for raw in elements(members.get("include")) if not _told_of(raw)]
     members = _CHOOSING.retold(openai.offered(members, function), name)
     if "include" in members:
         members = replaced(members, include=packed(include) if include else None)
@@ -115,6 +129,7 @@ def _conversation(members: Members) -> list[Raw]:
 
 WORDS: Final = Words(
     wish=_wish,
+    unheard=_unheard,
     names=_names,
     offered=_offered,
     relaxed=_CHOOSING.relaxed,

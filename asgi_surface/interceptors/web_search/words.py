@@ -6,7 +6,7 @@ Knows no surface by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from asgi_surface.codecs.base import Dialect
 from asgi_surface.ir import Citation
-from asgi_surface.members import Members
+from asgi_surface.members import Members, token
 from asgi_surface.residents import Finding
 
 Object = dict[str, Any]
@@ -41,12 +41,28 @@ _MEMBERS: Final = msgspec.json.Decoder(Members)
 class Wish(Struct, frozen=True, kw_only=True):
     """What a client asks of its hosted search: how many searches at most (None: not said), and the domains that may, or must not, be given.
 
-    Where the user is, how fresh or how long results should be and the like are hints for the provider's own search: no back end is asked for them.
+    Each list of `allowed` domains holds by itself. Where the user is, how fresh or how long results should be and the like are hints for the
+    provider's own search: no back end is asked for them.
     """
 
     uses: int | None = None
-    allowed: tuple[str, ...] = ()
+    allowed: tuple[tuple[str, ...], ...] = ()
     blocked: tuple[str, ...] = ()
+
+
+def limits(said: Object, uses: object = None) -> Wish:
+    """The limits that one hosted tool states."""
+    allowed = strings(said.get("allowed_domains"))
+    return Wish(uses=count(uses), allowed=(allowed,) if allowed else (), blocked=strings(said.get("blocked_domains")))
+
+
+def strictest(wishes: Sequence[Wish]) -> Wish | None:
+    """What several hosted tools of one request ask for, which is run as one search: the limits of all. None for none."""
+    if not wishes:
+        return None
+    uses = [wish.uses for wish in wishes if wish.uses is not None]
+    allowed, blocked = ([one for wish in wishes for one in getattr(wish, name)] for name in ("allowed", "blocked"))
+    return Wish(uses=min(uses, default=None), allowed=tuple(allowed), blocked=tuple(blocked))
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
@@ -60,14 +76,16 @@ class Upstream(Struct, frozen=True, kw_only=True):
 class Words(Struct, frozen=True, kw_only=True):
     """One client surface's words for a search.
 
-    `wish(members)` is what the hosted tool asks for, None where there is none. `names(members)` are the client's own tools. `offered(members, name)`
-    has a function of that name in the hosted tool's place, and in a choice of it. `relaxed(members, name, last)` forces no call any more; the
-    `last` time none of the function is possible. `replayed(members, ours)` tells the gateway's own searches in the history as text; `ours` says that
-    a search without an id is one too. `continued(members, answer, findings, upstream)` adds the model's turn, as it stands in the whole answer, and
-    what its calls gave, each call as a turn of its own where they may not be parallel.
+    `wish(members)` is what the hosted tool asks for, None where there is none, and `unheard(members)` are pointers to what of it is left out.
+    `names(members)` are the client's own tools. `offered(members, name)` has a function of that name in the hosted tool's place, and in a choice of
+    it. `relaxed(members, name, last)` forces no call any more; the `last` time none of the function is possible. `replayed(members, ours)` tells the
+    gateway's own searches in the history as text; `ours` says that a search without an id is one too. `continued(members, answer, findings,
+    upstream)` adds the model's turn, as it stands in the whole answer, and what its calls gave, each call as a turn of its own where they may not be
+    parallel.
     """
 
     wish: Callable[[Members], Wish | None]
+    unheard: Callable[[Members], Iterable[str]]
     names: Callable[[Members], Collection[str]]
     offered: Callable[[Members, str], Members]
     relaxed: Callable[[Members, str, bool], Members]
@@ -112,6 +130,17 @@ def outline(raw: Raw) -> Members:
 def hosted(members: Members) -> list[Object]:
     """The tools that are a hosted search by their type."""
     return [fields(raw) for raw in elements(members.get("tools")) if searches(raw)]
+
+
+def located(members: Members) -> Iterator[tuple[str, Object]]:
+    """The same, each with its pointer."""
+    tools = enumerate(elements(members.get("tools")))
+    return ((f"/tools/{place}", fields(raw)) for place, raw in tools if searches(raw))
+
+
+def beyond(place: str, said: Object, heard: Collection[str]) -> Iterator[str]:
+    """Pointers to the members of an object at a place that say something, but those that are heard."""
+    return (place + token(name) for name, value in said.items() if value is not None and name not in heard)
 
 
 def searches(raw: Raw) -> bool:
