@@ -415,6 +415,17 @@ def test_the_weightiest_reason_of_a_message_stands_in_a_document(cross, reasons)
     assert (reply.json["stop_reason"], record.stop) == ("max_tokens", "length")
 
 
+def test_what_a_message_holds_as_it_begins_is_told(cross):
+    begun, *rest = messages(*block(0, {"type": "text", "text": "b"})).split(b"\n\n")
+    held = [{"type": "text", "text": ""}, {"type": "text", "text": "a"}, {"type": "tool_use", "id": "t1", "name": "f", "input": {"x": 1}}]
+    stream = b"\n\n".join([begun.replace(b'"content": []', b'"content": ' + json.dumps(held).encode()), *rest])
+    again = b"\n\n".join([begun.replace(b'"content": []', b'"content": [{"type": "text", "text": "twice"}]'), stream])
+    reply, _ = cross(MESSAGES, stream, stream=False)
+    assert reply.json["content"] == [*held[1:], {"type": "text", "text": "b"}]
+    reply, _ = cross(MESSAGES, again, stream=False)
+    assert reply.json["content"] == [{"type": "text", "text": "twice"}, {"type": "text", "text": "b"}]
+
+
 def test_a_call_that_was_cut_off_before_its_input_is_none(cross):
     calls = [event for index in (0, 1) for event in block(index, {"type": "tool_use", "id": f"t{index}", "name": "f", "input": {}})]
     reply, record = cross(MESSAGES, messages(*calls, reason="max_tokens"), stream=False)

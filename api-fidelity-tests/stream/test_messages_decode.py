@@ -447,3 +447,20 @@ def test_folding_a_stream_gives_the_whole_answer(members):
     plain = {"id": "msg_1", "model": "up", "content": [], "stop_reason": "end_turn", "stop_sequence": None}
     answer = plain | {"usage": USED | {"output_tokens": 30, "service_tier": "priority"}} | members
     assert folded(*decoded(*streamed(answer))) == read(json.dumps(answer).encode())
+
+
+def test_what_a_message_holds_as_it_begins_is_told_once():
+    """The API sends an empty list there. SDKs keep what a server has put into it."""
+    held = [
+        {"type": "text", "text": ""},
+        {"type": "thinking", "thinking": "hm", "signature": "sig=="},
+        {"type": "text", "text": "Hi"},
+        {"type": "tool_use", "id": "t1", "name": "f", "input": {}},
+        {"type": "novel"},
+    ]
+    events, unread = decoded(start(content=held), start(content=held), outcome(), END)
+    thought = [Opened(0, Reasoning("")), Grew(0, "hm"), Sealed(0, SIGNED), Closed(0)]
+    said = [Opened(1, Text("")), Grew(1, "Hi"), Closed(1), Opened(2, Call("t1", "f", "")), Grew(2, "{}"), Closed(2)]
+    assert events == [*TOLD, *thought, *said, Finish(Stop.TOOLS), End()]
+    assert unread == ["answer:unknown"]
+    assert decoded(start(content="Hi"), outcome(), END)[0] == [*TOLD, Finish(Stop.END), End()]

@@ -44,6 +44,7 @@ class _Event(Struct):
 class _Message(Struct):
     id: Any = None
     model: Any = None
+    content: Raw = _EMPTY
     usage: Any = None
     container: Any = None
     context_management: Any = None
@@ -60,6 +61,7 @@ class _Outcome(Struct):
 
 _EVENT: Final = Decoder(_Event)
 _MESSAGE: Final = Decoder(_Message)
+_CONTENT: Final = Decoder(list[Beginning])
 _BEGINNING: Final = Decoder(Beginning)
 _DELTA: Final = Decoder(Delta)
 _OUTCOME: Final = Decoder(_Outcome)
@@ -118,6 +120,15 @@ class MessagesDecoder:
         begun, self._begun = self._begun, True
         yield from news if begun else (Start(reading.string(message.id), model, None, tier(message.usage)),)
         yield from self._used(message.usage)
+        if not begun and bytes(message.content).startswith(b"["):
+            for block in reading.decode(_CONTENT, bytes(message.content)):
+                yield from self._held(block)
+
+    def _held(self, begun: Beginning) -> Iterator[Event]:
+        """A block that the message holds as it begins, and so is whole. The API sends none, but SDKs keep what is there."""
+        block = self._block(begun)
+        yield from block.start(begun)
+        yield from self._over(block)
 
     def _used(self, report: object) -> Iterator[Event]:
         self._name(beyond.usage(report))
@@ -128,7 +139,7 @@ class MessagesDecoder:
     def _started(self, event: _Event) -> Iterator[Event]:
         """A block begins. One that is announced twice is one; one at the index of another shows that the other is whole."""
         begun = reading.decode(_BEGINNING, bytes(event.content_block))
-        block = BLOCKS.get(begun.type, Block)(begun, self._indices, self.unread)
+        block = self._block(begun)
         former = self._blocks.get(event.index)
         if former is not None and former.key == block.key:
             return
@@ -136,8 +147,11 @@ class MessagesDecoder:
         if former is not None:
             yield from former.complete()
         self._blocks[event.index] = block
-        self._called = self._called or begun.type == "tool_use"
         yield from block.start(begun)
+
+    def _block(self, begun: Beginning) -> Block:
+        self._called = self._called or begun.type == "tool_use"
+        return BLOCKS.get(begun.type, Block)(begun, self._indices, self.unread)
 
     def _settled(self) -> Iterator[Event]:
         """The ends of calls whose lack of arguments has been explained by what came after."""
@@ -159,8 +173,10 @@ class MessagesDecoder:
 
     def _stopped(self, event: _Event) -> Iterator[Event]:
         block = self._blocks.pop(event.index, None)
-        if block is None:
-            return
+        if block is not None:
+            yield from self._over(block)
+
+    def _over(self, block: Block) -> Iterator[Event]:
         if block.bare:
             self._bare.append(block)
         else:

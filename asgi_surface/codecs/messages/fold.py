@@ -87,8 +87,12 @@ class MessagesFolder:
 
     def _begun(self, event: Members) -> int:
         message = folding.part(event.get("message", folding.NULL))
+        content = [one for one in folding.items(message.pop("content", folding.NULL)) if folding.part(one).get("text") != Raw(b'""')]
         size = folding.latest(self._usage, folding.part(message.pop("usage", folding.NULL)))
-        return size + (0 if self._message else folding.latest(self._message, message))
+        if self._message:
+            return size
+        self._blocks += [_Block(folding.part(one)) for one in content]
+        return size + sum(len(bytes(one)) for one in content) + folding.latest(self._message, message)
 
     def _started(self, event: Members) -> int:
         """A block begins. One that is announced twice is one."""
