@@ -496,6 +496,13 @@ def called(*calls, **more):
     return {"tool_calls": [*calls], **more}
 
 
+def test_usage_that_no_chunk_told_is_no_member_of_a_chat_document(cross):
+    chunks = [{**HEAD, "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": end}], "usage": None} for end in (None, "stop")]
+    stream = sse(*chunks, named=False, done=True)
+    reply, _ = cross(CHAT, stream, stream=False)
+    assert (reply.json["choices"][0]["message"]["content"], "usage" in reply.json) == ("aa", False)
+
+
 def test_calls_of_a_chat_stream_keep_what_stands_beside_them(cross):
     proof = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
     deltas = [

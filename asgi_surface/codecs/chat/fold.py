@@ -104,9 +104,12 @@ class ChatFolder:
     def document(self, written: bytes) -> bytes:
         """The document."""
         demanded = folding.members(written)
-        said = map(folding.members, folding.items(demanded["choices"]))
-        choices = [choice.whole(one) for (_, choice), one in zip(sorted(self._choices.items()), said, strict=True)]
-        return bytes(folding.whole(demanded | self._members | {"choices": folding.listed(choices)}))
+        written_choices = map(folding.members, folding.items(demanded["choices"]))
+        choices = [choice.whole(one) for (_, choice), one in zip(sorted(self._choices.items()), written_choices, strict=True)]
+        said = demanded | self._members | {"choices": folding.listed(choices)}
+        if said.get("usage") == folding.NULL:  # the null of chunks, whose place no usage took
+            del said["usage"]
+        return bytes(folding.whole(said))
 
 
 def _index(said: Members) -> int:
