@@ -580,3 +580,15 @@ def test_an_item_of_which_nothing_else_came_has_said_all_as_it_began(events, sai
 def test_a_hosted_tool_that_was_announced_alone_is_named():
     _, unread = decoded(CREATED, added(0, item("image_generation_call", "ig", status="in_progress")), completed())
     assert unread == ["answer:image_generation_call"]
+
+
+def test_reasoning_beside_the_items_is_told_once():
+    """As mistral.rs says it, in the response object alone."""
+    thought = [Opened(0, Reasoning("")), Grew(0, "hm"), Closed(0)]
+    said = [Opened(1, Text("")), Grew(1, "Hi"), Closed(1)]
+    assert body(terminal=completed(message(text("Hi")), reasoning="hm")) == [*thought, *said]
+    streamed = [delta("reasoning_text", 0, "hm", "rs_1"), delta("output_text", 1, "Hi", "m1")]
+    assert body(*streamed, terminal=completed(reasoning="hm")) == [*thought[:2], *said[:2], thought[2], said[2]]
+    assert body(delta("output_text", 0, "Hi", "m1"), terminal=completed(reasoning={"effort": "low"})) == [
+        Opened(0, Text("")), Grew(0, "Hi"), Closed(0)
+    ]  # fmt: skip

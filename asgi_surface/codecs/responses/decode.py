@@ -170,7 +170,10 @@ class ResponsesDecoder:
 
     def _ended(self, response: Raw, stop: Stop) -> Iterator[Event]:
         answer = reading.decode(ANSWER, bytes(response))
-        self._name(_head(response).unread)
+        head = _head(response)
+        self._name(head.unread)
+        for part in head.parts:
+            yield from self._ledger.beside(part)
         signals = terminal(answer, stop)
         ended = any(signal.stop in ENDED for signal in signals)
         yield from self._ledger.end(reading.decode(_LISTED, bytes(response)).output or [], ended=ended)

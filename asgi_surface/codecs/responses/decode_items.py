@@ -230,6 +230,16 @@ class Ledger:
         if not (item.bare() and whole_item(seen.status, ended=True)):
             yield from item.close()
 
+    def beside(self, said: Part) -> Iterator[PartEvent]:
+        """What the response object says beside its items at the end: all of the reasoning, on servers that have no items for it."""
+        if any(item.kind == "reasoning" and item.parts for item in self._items):
+            return
+        item = self._new("reasoning", set(), None)
+        part = yield from self._open(item, _BLANKS[type(said)], _ONLY)
+        yield from part.complete(said)
+        self._end(item)
+        yield from part.close()
+
     def end(self, output: list[Raw], *, ended: bool) -> Iterator[PartEvent]:
         """The answer ends with these items; `ended` says that it was not cut. Raises `ValueError` when a call has never said its name."""
         for index, raw in enumerate(output):

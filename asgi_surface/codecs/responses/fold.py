@@ -50,7 +50,10 @@ class ResponsesFolder:
         """The response. Its items are its own, else those that were done, else those that the pieces made."""
         demanded, said = folding.members(written), folding.part(self._response)
         done = [item for _, item in sorted(self._done.items())]
-        found = (folding.items(said.get("output", folding.NULL)), done, folding.items(demanded["output"]))
+        made = folding.items(demanded["output"])
+        if folding.text(said.get("reasoning", folding.NULL)):  # mistral.rs: the member holds it, and stays
+            made = [one for one in made if folding.text(folding.part(one)["type"]) != "reasoning"]
+        found = (folding.items(said.get("output", folding.NULL)), done, made)
         return bytes(folding.whole({**demanded, **said, "output": folding.listed(max(found, key=len))}))
 
 
