@@ -49,7 +49,7 @@ STAND_IN = "skip_thought_signature_validator"
 
 
 class Say(NamedTuple):
-    """What an upstream says in one turn. `stop` is one of end, tools, length, refusal; a thought is sealed where the surface has seals."""
+    """What an upstream says in one turn. `stop` is one of end, tools, length, refusal, blocked; a thought is sealed where the surface has seals."""
 
     text: str = ""
     thought: str = ""
@@ -139,7 +139,7 @@ def data(url):
 
 class ChatWire:
     usage: ClassVar = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
-    stops: ClassVar = {"end": "stop", "tools": "tool_calls", "length": "length", "refusal": "stop"}
+    stops: ClassVar = {"end": "stop", "tools": "tool_calls", "length": "length", "refusal": "stop", "blocked": "content_filter"}
     head: ClassVar = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "up"}
 
     def read(self, body):
@@ -202,6 +202,7 @@ class ChatWire:
 
 
 class ResponsesWire(ChatWire):
+    cut: ClassVar = {"length": "max_output_tokens", "blocked": "content_filter"}
     usage: ClassVar = {
         "input_tokens": 5,
         "input_tokens_details": {"cached_tokens": 0},
@@ -245,7 +246,7 @@ class ResponsesWire(ChatWire):
             yield {"id": f"rs_{turn}", "type": "reasoning", "summary": summary, "encrypted_content": seal_of(turn)}
         parts = [{"type": "output_text", "text": say.text, "annotations": [], "logprobs": []}] if say.text else []
         parts += [{"type": "refusal", "refusal": say.refused}] if say.refused else []
-        status = "incomplete" if say.stop == "length" else "completed"
+        status = "incomplete" if say.stop in self.cut else "completed"
         yield from ({"id": f"msg_{turn}", "type": "message", "role": "assistant", "status": status, "content": [part]} for part in parts)
         for one, name, arguments in self.calls(say, turn):
             yield {"id": f"fc_{one}", "type": "function_call", "status": "completed", "call_id": one, "name": name, "arguments": arguments}
@@ -256,8 +257,8 @@ class ResponsesWire(ChatWire):
 
     def whole(self, say, turn):
         end = {"status": "completed"}
-        if say.stop == "length":
-            end = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        if say.stop in self.cut:
+            end = {"status": "incomplete", "incomplete_details": {"reason": self.cut[say.stop]}}
         return self.response(turn, output=[*self.items(say, turn)], usage=self.usage, **end)
 
     def streamed(self, say, turn):
@@ -297,7 +298,7 @@ class ResponsesWire(ChatWire):
 
 class MessagesWire:
     usage: ClassVar = {"input_tokens": 5, "output_tokens": 7}
-    stops: ClassVar = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "refusal": "refusal"}
+    stops: ClassVar = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "refusal": "refusal", "blocked": "refusal"}
 
     def read(self, body):
         turns = [
@@ -417,10 +418,19 @@ class GeminiWire:
         candidate = {"content": {"role": "model", "parts": parts}, "index": 0} | more
         return {"candidates": [candidate], "modelVersion": "up", "responseId": f"r{turn}", "usageMetadata": self.usage}
 
+    def blocked(self, turn):
+        """The prompt is refused: there is no candidate."""
+        spent = {"promptTokenCount": 5, "totalTokenCount": 5}
+        return {"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": "up", "responseId": f"r{turn}", "usageMetadata": spent}
+
     def whole(self, say, turn):
+        if say.stop == "blocked":
+            return self.blocked(turn)
         return self.chunk(self.parts(say, turn, lambda text: [text] if text else []), turn, finishReason=self.stops[say.stop])
 
     def streamed(self, say, turn):
+        if say.stop == "blocked":
+            return sse([self.blocked(turn)])
         *parts, last = self.parts(say, turn, halves)
         return sse([*(self.chunk([part], turn) for part in parts), self.chunk([last], turn, finishReason=self.stops[say.stop])])
 
@@ -639,7 +649,7 @@ class ChatTalk:
         return {"type": "function", "function": {"name": name, "description": description, "parameters": schema, "strict": True}}
 
     def forced(self, name):
-        return {"type": "function", "function": {"name": name}}
+        return "required" if name == "*" else {"type": "function", "function": {"name": name}}
 
     def thinking(self, effort, _):
         return {"reasoning_effort": effort}
@@ -712,7 +722,7 @@ class ResponsesTalk(ChatTalk):
         return {"type": "function", "name": name, "description": description, "parameters": schema, "strict": True}
 
     def forced(self, name):
-        return {"type": "function", "name": name}
+        return "required" if name == "*" else {"type": "function", "name": name}
 
     def thinking(self, effort, sealed):
         return {"reasoning": {"effort": effort, "summary": "auto"}} | ({"include": ["reasoning.encrypted_content"]} if sealed else {})
@@ -769,7 +779,7 @@ class MessagesTalk(ChatTalk):
         return {"name": name, "description": description, "input_schema": schema}
 
     def forced(self, name):
-        return {"type": "tool", "name": name}
+        return {"type": "any"} if name == "*" else {"type": "tool", "name": name}
 
     def thinking(self, effort, _):
         return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
@@ -847,7 +857,8 @@ class GeminiTalk(ChatTalk):
         return {"name": name, "description": description, "parameters_json_schema": schema}
 
     def forced(self, name):
-        return {"tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": [name]}}}
+        named = {} if name == "*" else {"allowed_function_names": [name]}
+        return {"tool_config": {"function_calling_config": {"mode": "ANY", **named}}}
 
     def thinking(self, effort, _):
         return {"thinking_config": {"include_thoughts": True, "thinking_level": effort}}
@@ -873,16 +884,17 @@ class GeminiTalk(ChatTalk):
         return [chunk async for chunk in each(stream)]
 
     def keep(self, answer):
-        candidates = [one for chunk in answer for one in chunk.candidates]
+        candidates = [one for chunk in answer for one in chunk.candidates or ()]
         parts = [part for one in candidates for part in (one.content and one.content.parts) or ()]
         self.history.append(types.Content(role="model", parts=parts))
         calls = [part.function_call for part in parts if part.function_call]
         self.calls = tuple((call.id, call.name, call.args) for call in calls)
         texts = [part for part in parts if part.text]
         text, thought = ("".join(part.text for part in texts if bool(part.thought) == kind) for kind in (False, True))
-        [stop] = [self.stops[one.finish_reason.value] for one in candidates if one.finish_reason]
+        blocked = ["refusal" for chunk in answer if chunk.prompt_feedback and chunk.prompt_feedback.block_reason]
+        [stop] = blocked or [self.stops[one.finish_reason.value] for one in candidates if one.finish_reason]
         used = answer[-1].usage_metadata
-        usage = used.prompt_token_count, used.candidates_token_count + (used.thoughts_token_count or 0)
+        usage = used.prompt_token_count, (used.candidates_token_count or 0) + (used.thoughts_token_count or 0)
         return Said(text, thought, "", self.calls, "tools" if calls else stop, usage, answer[-1].parsed)
 
     def give(self, results):

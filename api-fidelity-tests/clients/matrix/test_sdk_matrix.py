@@ -48,6 +48,7 @@ CASES = {
         (("one", "two", "three"), ("four",)),
     ),
     "forced tool": Case({"turns": HI, "tools": TWO, "force": "river"}, ({"calls": (BONN,), "stop": "tools"},)),
+    "any tool": Case({"turns": HI, "tools": TWO, "force": "*"}, ({"calls": (BONN,), "stop": "tools"},)),
     "structured output": Case({"turns": HI, "schema": True}, ({"text": '{"name": "Köln", "population": 7, "tags": ["a", "é"]}'},), parsed=CITY),
     "reasoning": Case(
         {"turns": HI, "tools": TOOLS, "effort": "low"},
@@ -57,6 +58,7 @@ CASES = {
     "image": Case({"turns": (("user", "What is it?"), ("image", PNG))}, ({"text": "A dot."},)),
     "truncation": Case({"turns": HI}, ({"text": "Once upon a", "stop": "length"},)),
     "refusal": Case({"turns": HI}, ({"refused": "I cannot help.", "stop": "refusal"},)),
+    "silent refusal": Case({"turns": HI}, ({"stop": "blocked"},)),
 }
 CASES["unsealed reasoning"] = CASES["reasoning"]._replace(ask=CASES["reasoning"].ask | {"sealed": False})
 WAYS = [f"{kind} {way}" for kind in ("sync", "async") for way in ("whole", "raw", "helper")]
@@ -82,10 +84,11 @@ def heard_of(words, cell, say, turn):
     name, client, origin, way = cell
     calls = tuple((words.call_id(turn, n), *call) for n, call in enumerate(say.calls))
     told = client in PLACED and origin in PLACED
-    stop = "end" if say.refused and origin in PLACED else say.stop
+    stop = "end" if say.refused and origin in PLACED else {"blocked": "refusal"}.get(say.stop, say.stop)
+    usage = (5, 0) if (origin, say.stop) == (GEMINI, "blocked") else (5, 7)  # nothing was generated
     parsed = CASES[name].parsed and not way.endswith("raw") and (client, way.split()[1]) != (GEMINI, "helper")
     text, refused = (say.text, say.refused) if told else (say.text or say.refused, "")
-    return words.Said(text, say.thought, refused, calls, stop, parsed=words.City(**CITY) if parsed else None)
+    return words.Said(text, say.thought, refused, calls, stop, usage, words.City(**CITY) if parsed else None)
 
 
 def kept_of(words, cell, say, turn, results):
