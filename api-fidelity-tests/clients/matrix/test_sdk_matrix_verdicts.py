@@ -24,6 +24,10 @@ TEXT = {"type": "document", "source": {"type": "text", "media_type": "text/plain
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}
 
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+LINK = "https://example.com/a.png"
+
+
 class Row(NamedTuple):
     """`more` is merged into the SDK's call (Gemini: into its config). Upstreams of `by` are not asked: it is refused at `place`. The others are."""
 
@@ -38,11 +42,21 @@ def said(**message):
     return {"messages": [{"role": "user", "content": "hi"} | message]}
 
 
+def called(*calls, **results):
+    """A Messages history with a call, and what came of it."""
+    return {"messages": [*said()["messages"], {"role": "assistant", "content": [*calls]}, {"role": "user", "content": [results]}]}
+
+
 NOT_CHAT, NOT_RESPONSES, NOT_GEMINI = (RESPONSES, MESSAGES, GEMINI), (CHAT, MESSAGES, GEMINI), (CHAT, RESPONSES, MESSAGES)
 FILE = {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}
 MCP = {"type": "mcp", "server_label": "s", "server_url": "https://example.com"}
 UNSAFE = {"category": "HARM_CATEGORY_HATE_SPEECH", "threshold": "BLOCK_ONLY_HIGH"}
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+SHOWN = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+SEEN = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
+CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": "x"}}
+ITEM = {"type": "function_call", "call_id": "t1", "name": "look", "arguments": '{"a": "x"}'}
+AT_PICTURE = "/messages/0/content/0"
 ROWS = {
     "sampling of Chat": Row(CHAT, {"temperature": 0.5, "top_p": 0.9}),
     "hints of Chat": Row(CHAT, {"metadata": {"k": "v"}, "user": "u", "safety_identifier": "s", "prompt_cache_key": "k", "store": False}),
@@ -62,6 +76,8 @@ ROWS = {
     "name of Chat": Row(CHAT, said(name="ada"), "/messages/0/name", NOT_CHAT),
     "custom tool of Chat": Row(CHAT, {"tools": [{"type": "custom", "custom": {"name": "look"}}]}),
     "file of Chat": Row(CHAT, said(content=[{"type": "file", "file": FILE}])),
+    "picture by address of Chat": Row(CHAT, said(content=[{"type": "image_url", "image_url": {"url": LINK}}]), "/messages/0/content/0", (GEMINI,)),
+    "no call of Chat": Row(CHAT, {"tool_choice": "none"}, tools=True),
     "sampling of Responses": Row(RESPONSES, {"temperature": 0.5, "top_p": 0.9}),
     "hints of Responses": Row(RESPONSES, {"metadata": {"k": "v"}, "user": "u", "prompt_cache_key": "k"}),
     "previous response": Row(RESPONSES, {"previous_response_id": "resp_1"}, "/previous_response_id", NOT_RESPONSES),
@@ -77,6 +93,16 @@ ROWS = {
     "MCP of Responses": Row(RESPONSES, {"tools": [MCP]}, "/tools/0", NOT_RESPONSES),
     "custom tool of Responses": Row(RESPONSES, {"tools": [{"type": "custom", "name": "look"}]}),
     "single calls of Responses": Row(RESPONSES, {"parallel_tool_calls": False}, "/parallel_tool_calls", (GEMINI,), tools=True),
+    "picture by address of Responses": Row(
+        RESPONSES, {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": LINK}]}]}, "/input/0/content/0", (GEMINI,)
+    ),
+    "picture as a result of Responses": Row(
+        RESPONSES,
+        {"input": [*said()["messages"], ITEM, {"type": "function_call_output", "call_id": "t1", "output": [SEEN]}]},
+        "/input/2/output/0",
+        (CHAT,),
+        tools=True,
+    ),
     "sampling of Messages": Row(MESSAGES, {"extra_body": {"temperature": 0.5}}),
     "hints of Messages": Row(MESSAGES, {"metadata": {"user_id": "u"}, "service_tier": "auto"}),
     "cache marks": Row(MESSAGES, {"system": [{"type": "text", "text": "Sei knapp.", "cache_control": {"type": "ephemeral"}}]}),
@@ -97,6 +123,15 @@ ROWS = {
         MESSAGES, said(content=[TEXT | {"citations": {"enabled": True}}]), "/messages/0/content/0/citations", (CHAT, RESPONSES, GEMINI)
     ),
     "prefill": Row(MESSAGES, {"messages": [*said()["messages"], {"role": "assistant", "content": "So"}]}, "/messages/1", (CHAT, RESPONSES, GEMINI)),
+    "picture by address of Messages": Row(MESSAGES, said(content=[{"type": "image", "source": {"type": "url", "url": LINK}}]), AT_PICTURE, (GEMINI,)),
+    "picture as a result of Messages": Row(
+        MESSAGES,
+        called(CALL, type="tool_result", tool_use_id="t1", content=[{"type": "image", "source": SHOWN}]),
+        "/messages/2/content/0/content/0",
+        (CHAT,),
+        tools=True,
+    ),
+    "failed result of Messages": Row(MESSAGES, called(CALL, type="tool_result", tool_use_id="t1", is_error=True, content="no"), tools=True),
     "sampling of Gemini": Row(GEMINI, {"temperature": 0.5, "top_p": 0.9}),
     "resolution": Row(GEMINI, {"media_resolution": "MEDIA_RESOLUTION_LOW"}),
     "budget of Gemini": Row(GEMINI, {"thinking_config": {"thinking_budget": 1024}, "max_output_tokens": 4096}),
