@@ -12,6 +12,7 @@ import pytest
 from asgi_surface import contracts
 from asgi_surface.catalog import build
 from asgi_surface.cli import main
+from asgi_surface.connect import CLIENTS
 from asgi_surface.engines import ENGINES
 from asgi_surface.errors import RequestError
 from asgi_surface.lifecycle import TABLE, Kind
@@ -145,6 +146,15 @@ def test_generated_parts_are_current(mark, shape, accept, capsys):
         return
     assert found
     assert found[1] == made
+
+
+def test_the_table_of_clients_is_complete():
+    """Every client that `connect` knows, on every surface that it speaks, at every kind of upstream; Zed is not run."""
+    told = json.loads((ROOT / "api-fidelity-tests/clients/agents/results.json").read_text(encoding="utf-8"))
+    spoken = {f"{name} over {surface}" for name, client in CLIENTS.items() if name != "zed" for surface in client.ways}
+    assert {*told["agents"], *told["programs"]} == spoken
+    assert {*told["llm-comply"]} == {*OVER}
+    assert {frozenset(row) for part in WORK for row in told[part].values()} == {frozenset(SHORT)}
 
 
 def test_the_route_file_that_readme_explains_is_valid():
