@@ -577,7 +577,8 @@ _REQUEST = st.builds(
     ),
     maybe(st.booleans()),
     turns=_turns(),
-    tools=st.tuples(st.lists(_TOOL, max_size=3), st.lists(_SPACED, max_size=2)).map(lambda two: (*two[0], *two[1])),
+    # Of one name only one: where one is free text, the other is refused.
+    tools=st.tuples(*(st.lists(kind, max_size=3, unique_by=lambda tool: tool.name) for kind in (_TOOL, _SPACED))).map(lambda two: (*two[0], *two[1])),
     choice=maybe(_CHOICE),
     settings=_settings(),
     effort=maybe(_EFFORT),

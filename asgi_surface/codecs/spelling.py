@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from asgi_surface.codecs.base import Alias
+from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Call, Form, Request, Tool
 
 Key = TypeVar("Key", bound=Hashable)
@@ -60,14 +61,20 @@ def bare(nodes: Iterable[Node], name: str) -> Node | None:
 
 
 class Names:
-    """What every tool of a request, and of its history, is called upstream, where there are no namespaces."""
+    """What every tool of a request, and of its history, is called upstream, where there are no namespaces.
+
+    Raises `RequestError` for a tool of another form under a name that is given: a choice, a call, or an upstream with one form only could not tell
+    the two apart.
+    """
 
     def __init__(self, request: Request, rule: Rule) -> None:
         parts = (part for turn in request.turns for part in turn.parts)
         used: list[Tool | Call] = [*request.tools, *(part for part in parts if isinstance(part, Call))]
         self.nodes: dict[tuple[str | None, str], Tool | Call] = {}
         for node in used:
-            self.nodes.setdefault((node.namespace, node.name), node)
+            first = self.nodes.setdefault((node.namespace, node.name), node)
+            if isinstance(node, Tool) and node.form is not first.form:
+                raise RequestError(Code.UNREPRESENTABLE, "a tool of another kind has this name, and upstream both would be one", pointer=node.at)
         # A tool that can keep its name does, whatever the others would be shortened or flattened to.
         keys = sorted(self.nodes, key=lambda key: key[0] is not None or rule.fits.fullmatch(key[1]) is None)
         self._said = spelt(((key, "__".join(filter(None, key))) for key in keys), rule)
