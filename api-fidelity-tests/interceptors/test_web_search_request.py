@@ -341,6 +341,8 @@ HERE = {"type": "approximate", "country": "DE"}
         (RESPONSES, {"tools": [SEARCH | {"filters": {"allowed_domains": ["a.b"], "a/b": 1}}]}, ["/tools/0/filters/a~1b"]),
         (RESPONSES, {"tools": [SEARCH], "include": ["web_search_call.results", "web_search_call.action.sources"]}, ["/include/0"]),
         (MESSAGES, {"tools": [{"type": "web_search_1", "name": "s", "max_uses": 1, "user_location": HERE}]}, ["/tools/0/user_location"]),
+        (MESSAGES, {"tools": [{"type": "web_search_1", "strict": False, "allowed_callers": ["direct"]}]}, []),
+        (MESSAGES, {"tools": [{"type": "web_search_1", "allowed_callers": ["code_execution_1"]}]}, ["/tools/0/allowed_callers"]),
         (GEMINI, {"tools": [{}, {"googleSearch": {"timeRangeFilter": {}, "exclude_domains": []}}]}, ["/tools/1/googleSearch/timeRangeFilter"]),
         (GEMINI, {"tools": {"google_search_retrieval": {"dynamicRetrievalConfig": {}}}}, ["/tools/google_search_retrieval/dynamicRetrievalConfig"]),
     ],

@@ -40,6 +40,7 @@ from asgi_surface.residents import Finding
 
 _RESULT: Final = "web_search_tool_result"
 _FORCED: Final = ("any", "tool")
+_DIRECT: Final = ["direct"]
 _HEARD: Final = frozenset({"type", "name", "max_uses", "allowed_domains", "blocked_domains", "cache_control"})
 # Few models continue a turn of their own.
 _GO_ON: Final = packed({"role": "user", "content": "Go on."})
@@ -51,8 +52,9 @@ def _wish(members: Members) -> Wish | None:
 
 
 def _unheard(members: Members) -> Iterator[str]:
+    """The function is called by the model alone, which is what a tool says that only allows that."""
     for place, said in located(members):
-        yield from beyond(place, said, _HEARD)
+        yield from beyond(place, said, _HEARD | {"allowed_callers"} if said.get("allowed_callers") == _DIRECT else _HEARD)
 
 
 def _names(members: Members) -> Collection[str]:

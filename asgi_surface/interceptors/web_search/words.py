@@ -139,8 +139,8 @@ def located(members: Members) -> Iterator[tuple[str, Object]]:
 
 
 def beyond(place: str, said: Object, heard: Collection[str]) -> Iterator[str]:
-    """Pointers to the members of an object at a place that say something, but those that are heard."""
-    return (place + token(name) for name, value in said.items() if value is not None and name not in heard)
+    """Pointers to the members of an object at a place that are not heard. What is null or false asks for nothing."""
+    return (place + token(name) for name, value in said.items() if name not in heard and value is not None and value is not False)
 
 
 def searches(raw: Raw) -> bool:
