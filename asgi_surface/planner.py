@@ -18,6 +18,7 @@ from asgi_surface import natively
 from asgi_surface.catalog import Binding, Catalog, Route
 from asgi_surface.codecs import CODECS
 from asgi_surface.codecs.base import Codec
+from asgi_surface.codecs.zed.envelope import Carried
 from asgi_surface.contracts import tightened
 from asgi_surface.conversions import Converting
 from asgi_surface.converters import PAIRS
@@ -75,12 +76,15 @@ def decide(
     except RequestError as error:
         error.pointer = None if error.pointer is None else outward(inbound, error.pointer)
         raise
-    return decision if inbound.carried is None else replace(decision, plan=_told(inbound, decision.plan))
+    carried = inbound.carried
+    return decision if carried is None else replace(decision, plan=_told(inbound, carried, decision.plan))
 
 
-def _told(inbound: Inbound, plan: RequestPlan) -> RequestPlan:
-    """The plan with its pointers in the client's words."""
+def _told(inbound: Inbound, carried: Carried, plan: RequestPlan) -> RequestPlan:
+    """The plan with its pointers in the client's words. What stands beside the carried request goes to an upstream of the carrier alone."""
     places = {name: tuple(outward(inbound, pointer) for pointer in getattr(plan, name)) for name in ("dropped", "tolerated", "emulated")}
+    if plan.carrier is None:
+        places["dropped"] += tuple(map(m.token, carried.extras))
     return replace(plan, demands=tuple(replace(one, pointer=outward(inbound, one.pointer)) for one in plan.demands), **places)
 
 

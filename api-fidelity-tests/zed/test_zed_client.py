@@ -512,9 +512,28 @@ def test_a_dry_run_names_places_in_the_envelope(complete, provider):
 def test_what_is_left_out_is_named_by_its_place_in_the_envelope(complete):
     body = envelope("anthropic", request={"metadata": {"user_id": "u"}})
     reply, _ = complete("anthropic", GEMINI, gemini_stream("text"), body=body)
-    assert reply.headers["x-surface-dropped"] == "/provider_request/metadata/user_id"
+    assert reply.headers["x-surface-dropped"] == "/provider_request/metadata/user_id,/thread_id,/prompt_id"
     dry, _ = complete("anthropic", GEMINI, (), body=body, headers=[("x-surface-dry-run", "true")])
-    assert dry.json["dropped"] == ["/provider_request/metadata/user_id"]
+    assert dry.json["dropped"] == ["/provider_request/metadata/user_id", "/thread_id", "/prompt_id"]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_what_stands_beside_the_request_is_named_where_no_zed_upstream_gets_it(complete, records, provider, surface):
+    body = envelope(provider, intent="user_prompt", mode="max")
+    reply, app = complete(provider, surface, STREAMS[surface]("text"), body=body)
+    named = ["/thread_id", "/prompt_id", "/intent", "/mode"]
+    assert [name for name in reply.headers["x-surface-dropped"].split(",") if name in named] == named
+    assert set(named) <= set(records[-1].dropped)
+    assert not {"thread_id", "prompt_id", "intent", "mode"} & app.calls[0].json.keys()
+    dry, _ = complete(provider, surface, (), body=body, headers=[("x-surface-dry-run", "true")])
+    assert dry.json["dropped"][-4:] == named
+
+
+def test_an_id_that_is_null_is_none(complete):
+    body = envelope("anthropic", thread_id=None, prompt_id=None, mode="max")
+    dry, _ = complete("anthropic", MESSAGES, (), body=body, headers=[("x-surface-dry-run", "true")])
+    assert dry.json["dropped"] == ["/mode"]
 
 
 def test_a_rejected_dry_run_names_its_place(complete):
