@@ -57,13 +57,15 @@ class Binding(Struct, frozen=True, kw_only=True):
     """One surface of a route. `query` is the provider's with the binding's; `limits` those that hold in the end.
 
     `tolerate` holds every feature and construct that may be lost here, also those of the route and of the profiles. Where the upstream speaks a
-    carrier, `surface` is the one that it carries, `policy` that surface's shipped one, and `envelope` judges what goes around the body.
+    carrier, `surface` is the one that it carries, `policy` judges the carried body, and `envelope` what goes around it: the file names one of the two
+    as the `request_policy`, and the other is its surface's shipped one. Which headers pass is the envelope's to say.
     """
 
     surface: Surface
     path: str
     features: frozenset[Feature]
     policy: Policy
+    request_policy: str
     provider: Provider
     limits: Limits
     query: tuple[tuple[str, str], ...]
@@ -76,11 +78,6 @@ class Binding(Struct, frozen=True, kw_only=True):
     def declared(self) -> Surface:
         """The surface that the route file names."""
         return self.carrier or self.surface
-
-    @property
-    def request_policy(self) -> str:
-        """The name of the policy that the route file chooses."""
-        return (self.envelope or self.policy).name
 
 
 def inner(table: config.BindingTable) -> Surface | None:
@@ -182,7 +179,8 @@ class Bindings:
         auth = self._credential(f"{path}.auth", table.auth, provider.engine if provider else None) if table.auth else None
         codec = self._codecs.get(surface) if surface else None
         wire = ENVELOPE if table.surface == ZED else codec
-        policy = self._policies.bound(f"{path}.request_policy", table.request_policy, wire) if wire else None
+        within = () if codec is None else (codec,)
+        policy = self._policies.bound(f"{path}.request_policy", table.request_policy, wire, *within) if wire else None
         if wire and provider:
             self._judge_place(path, table, provider, model_in_path=wire is not ENVELOPE and bool(codec and codec.model_in_path))
         if codec is None or policy is None or provider is None:
@@ -192,14 +190,15 @@ class Bindings:
             surface=codec.surface,
             path=table.path,
             features=frozenset(_FEATURES[name] for name in table.features if name in _FEATURES),
-            policy=self._policies.shipped(codec) if carrier else policy,
+            policy=policy if policy.surface == codec.surface else self._policies.shipped(codec),
+            request_policy=policy.name,
             provider=structs.replace(provider, auth=auth or provider.auth),
             limits=limits,
             query=tuple({**dict(provider.query), **table.query}.items()),
             dialect=dialect(provider.engine, codec.surface, against.dialect_set(table.dialect)),
             tolerate=tolerate,
             carrier=carrier,
-            envelope=policy if carrier else None,
+            envelope=None if carrier is None else policy if policy.surface == carrier else self._policies.shipped(ENVELOPE),
         )
 
     def _judge_place(self, path: str, table: config.BindingTable, provider: Provider, *, model_in_path: bool) -> None:

@@ -36,11 +36,13 @@ class Policies:
         """The policy that ships with a surface."""
         return self._shipped[codec.policy.name]
 
-    def bound(self, path: str, name: str | None, codec: Fields) -> Policy | None:
-        """The policy that a binding names, by default its surface's shipped one. None when it is unknown or another surface's."""
+    def bound(self, path: str, name: str | None, codec: Fields, *within: Fields) -> Policy | None:
+        """The policy that a binding names, by default its surface's shipped one. It may be that of a surface `within` a carrier. None when it is
+        unknown or another surface's.
+        """
         if not (policy := self._named(path, codec.policy.name if name is None else name, ())):
             return None
-        if policy.surface == codec.surface:
+        if policy.surface in {one.surface for one in (codec, *within)}:
             return policy
         self._report(path, f'"{policy.name}" is a policy of {policy.surface}', f'for example "{codec.policy.name}"')
         return None

@@ -277,6 +277,48 @@ def test_the_carried_body_is_judged_by_its_own_surface(run):
     assert wire.surface == MESSAGES
 
 
+WITHIN = """
+[policies.within]
+surface = "anthropic-messages"
+extends = "anthropic-messages-default"
+allowed_fields = ["model", "max_tokens", "messages", "stream", "tools", "metadata"]
+unknown_field_action = "drop"
+force = { metadata = { user_id = "gateway" } }
+defaults = { temperature = 0 }
+allowed_tool_types = ["custom"]
+"""
+TOOLS = [{"name": "look", "input_schema": {"type": "object"}}, {"type": "bash_20250124", "name": "bash"}]
+
+
+def test_a_policy_of_the_carried_surface_judges_the_body_within(run, lines):
+    members = {"tools": TOOLS, "top_k": 3, "metadata": {"user_id": "u"}}
+    options = {"top": WITHIN, "binding": 'request_policy = "within"'}
+    _, reply, [call], _ = run(MESSAGES, "anthropic", lines("anthropic"), members=members, **options)
+    inner = call.json["provider_request"]
+    assert (inner["metadata"], inner["temperature"], inner["tools"], "top_k" in inner) == ({"user_id": "gateway"}, 0, TOOLS[:1], False)
+    assert set(reply.headers["x-surface-dropped"].split(",")) == {"/tools/*", "/top_k", "/metadata"}
+
+
+def test_it_judges_what_a_conversion_makes_too(run, lines):
+    options = {"top": WITHIN, "binding": 'request_policy = "within"'}
+    _, reply, [call], _ = run(CHAT, "anthropic", lines("anthropic"), members={"top_p": 0.5}, **options)
+    inner = call.json["provider_request"]
+    assert (inner["metadata"], inner["temperature"], "top_p" in inner) == ({"user_id": "gateway"}, 0, False)
+    assert "/top_p" in reply.headers["x-surface-dropped"].split(",")
+
+
+def test_it_refuses_with_the_place_in_the_body_and_leaves_the_envelope_to_the_shipped_one(run):
+    top = WITHIN.replace('"drop"', '"reject"')
+    _, reply, calls, record = run(MESSAGES, "anthropic", members={"top_k": 3}, top=top, binding='request_policy = "within"')
+    assert (reply.status, record.code, record.pointer, calls) == (400, Code.FIELD_REJECTED, "/top_k", [])
+
+
+def test_a_plan_names_the_policy_that_the_file_does(run):
+    for name, top in (("within", WITHIN), ("tight", TIGHT), ("zed-default", "")):
+        _, reply, _, _ = run(MESSAGES, "anthropic", top=top, binding=f'request_policy = "{name}"', sent=[("x-surface-dry-run", "true")])
+        assert reply.json["requestPolicy"] == name
+
+
 def test_a_repeating_answer_knows_its_request(run, lines):
     """A Responses document repeats the request, which stands in an envelope here."""
     _, reply, _, _ = run(RESPONSES, "open_ai", lines("open_ai"), stream=False, members={"instructions": "be brief", "temperature": 0.5})
