@@ -71,17 +71,45 @@ def test_an_empty_system_prompt_is_left_out():
     assert found["messages"] == [{"role": "user", "content": [text("x")]}]
 
 
-def test_later_instructions_stay_in_place_where_the_upstream_takes_them():
-    wanted = request(turn(USER, "q"), turn(DEVELOPER, "MID", at="/messages/1"), turn(USER, "r"))
-    found = body(wanted, target(Feature.MID_CONVERSATION_SYSTEM))
-    assert [(message["role"], message["content"]) for message in found["messages"]] == [
-        ("user", [text("q")]),
-        ("system", [text("MID")]),
-        ("user", [text("r")]),
-    ]
+def test_later_instructions_need_an_upstream_that_takes_them():
     with pytest.raises(RequestError) as caught:
-        body(wanted)
+        body(request(turn(USER, "q"), turn(DEVELOPER, "MID", at="/messages/1")))
     assert caught.value.pointer == "/messages/1"
+
+
+CALLED, ANSWERED = turn(ASSISTANT, ir.Call("t", "f", "{}")), turn(USER, ir.Result("t", ()))
+PLACED = {
+    "at the end": ([turn(USER, "q"), turn(SYSTEM, "I", at="/i")], ["user", "system"], []),
+    "before the model": (
+        [turn(USER, "q"), turn(SYSTEM, "I", at="/i"), turn(ASSISTANT, "a"), turn(USER, "r")],
+        ["user", "system", "assistant", "user"],
+        [],
+    ),
+    "between a user's": ([turn(USER, "q"), turn(DEVELOPER, "I", at="/i"), turn(USER, "r")], ["user", "system"], ["/i"]),
+    "behind the model": (
+        [turn(USER, "q"), turn(ASSISTANT, "a"), turn(SYSTEM, "I", at="/i"), turn(USER, "r"), turn(SYSTEM, "J", at="/j")],
+        ["user", "assistant", "user", "system"],
+        ["/i"],
+    ),
+    "between call and result": ([turn(USER, "q"), CALLED, turn(SYSTEM, "I", at="/i"), ANSWERED], ["user", "assistant", "user", "system"], ["/i"]),
+    "before a turn that says nothing": ([turn(USER, "q"), turn(SYSTEM, "I", at="/i"), turn(ASSISTANT, ""), turn(USER, "r")], ["user", "system"], []),
+    "in front": ([turn(SYSTEM, "I"), turn(USER, "q")], ["user"], []),
+}
+
+
+@pytest.mark.parametrize(("turns", "roles", "moved"), PLACED.values(), ids=PLACED)
+def test_later_instructions_stand_where_the_api_takes_them(turns, roles, moved):
+    """It refuses them anywhere but behind a user's turn, before one of the model's or at the end."""
+    lowered = lower(request(*turns), target(Feature.MID_CONVERSATION_SYSTEM))
+    assert [message["role"] for message in json.loads(bytes(lowered.members["messages"]))] == roles
+    assert lowered.emulated == tuple(Mention("order:instruction", at) for at in moved)
+
+
+@pytest.mark.parametrize("after", [(), (turn(ASSISTANT, "b"), turn(USER, "r"))])
+def test_an_instruction_that_no_user_speaks_before_has_no_place(after):
+    with pytest.raises(RequestError) as caught:
+        lower(request(turn(USER, "q"), turn(ASSISTANT, "a"), turn(SYSTEM, "I", at="/i"), *after), target(Feature.MID_CONVERSATION_SYSTEM))
+    assert caught.value.pointer == "/i"
 
 
 def test_neighbours_of_one_role_are_one_message_with_results_first():
@@ -498,7 +526,7 @@ NUMBERS = st.none() | st.sampled_from([Raw(b"0.50"), Raw(b"1")])
 
 @st.composite
 def requests(draw):
-    roles = draw(st.sampled_from([(USER,), (SYSTEM, USER, ASSISTANT, USER), (USER, SYSTEM, ASSISTANT), (SYSTEM, USER, ASSISTANT, SYSTEM)]))
+    roles = draw(st.sampled_from([(USER,), (SYSTEM, USER, ASSISTANT, USER), (USER, SYSTEM, ASSISTANT), (SYSTEM, USER, ASSISTANT, USER, SYSTEM)]))
     tools = tuple(
         ir.Tool(name, draw(st.none() | WORDS), SCHEMA, strict=draw(st.booleans())) for name in draw(st.lists(NAMES, unique=True, max_size=2))
     )

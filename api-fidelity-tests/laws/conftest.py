@@ -258,8 +258,9 @@ class Drawn:
     def _turns(self):
         yield ir.Turn(Role.SYSTEM, (self.text(),) if "system" in self.has else ())
         yield ir.Turn(Role.USER, (self.text(), *self._media()))
-        yield ir.Turn(Role.SYSTEM, (self.text(),) if "system.later" in self.has else ())
         yield ir.Turn(Role.USER, (self.text(), self.text()))
+        # Messages takes it only here: behind a user's turn and before the model's.
+        yield ir.Turn(Role.SYSTEM, (self.text(),) if "system.later" in self.has else ())
         calls = self._calls()
         refusal = (ir.Refusal(self._draw(self.words)),) if "refusal" in self.has else ()
         yield ir.Turn(Role.ASSISTANT, (*(part for name, part in SEALED.items() if name in self.has), self.text(), *refusal, *calls))

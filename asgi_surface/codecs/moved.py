@@ -32,6 +32,14 @@ def before_calls(turns: Iterable[Turn]) -> Iterator[Mention]:
         yield from (Mention("order:words", part.at) for part in parts[first:] if not isinstance(part, Call | Reasoning))
 
 
+def behind_users(turns: Iterable[Turn]) -> Iterator[Mention]:
+    """Instructions between turns that are said behind a user's turn that stood behind them."""
+    for by_model, run in groupby(turns, key=_by_model):
+        others = [] if by_model else list(run)
+        last = max((index for index, turn in enumerate(others) if turn.role is Role.USER), default=0)
+        yield from (Mention("order:instruction", turn.at) for turn in others[:last] if turn.role is not Role.USER)
+
+
 def joined(request: Request) -> Iterator[Mention]:
     """Results whose texts become one, before what is no text."""
     for result in _results(request):

@@ -18,7 +18,7 @@ from asgi_surface import ir
 from asgi_surface.codecs.base import Dialect, Lowered, Target
 from asgi_surface.codecs.messages.lower_blocks import INSTRUCTIONS, PLAIN, Block, Scope, is_thoughtless, messages, refused, system
 from asgi_surface.codecs.messages.lower_tools import choice, forced, is_typeless, offered, tools
-from asgi_surface.codecs.moved import before_words, other_ids
+from asgi_surface.codecs.moved import before_words, behind_users, other_ids
 from asgi_surface.codecs.spelling import Names, Rule, spelt
 from asgi_surface.verdicts import Mention
 
@@ -78,6 +78,7 @@ def lower(request: ir.Request, target: Target) -> Lowered:
             *_emulated(request, names),
             *_another(request.effort, wanted, clamped),
             *before_words(request.turns),
+            *behind_users(_divided(request)[1]),
             *other_ids(request, scope.calls.__getitem__),
         ),
         dropped=(*unthought, *unheard),
@@ -134,9 +135,14 @@ def _another(effort: ir.Effort | None, wanted: Thinking, thinking: Thinking) -> 
         yield Mention("effort:budget", effort.at)
 
 
-def _conversation(request: ir.Request, scope: Scope) -> Iterator[Entry]:
+def _divided(request: ir.Request) -> tuple[tuple[ir.Turn, ...], tuple[ir.Turn, ...]]:
+    """The instructions before the conversation, and the conversation."""
     leading = tuple(takewhile(lambda turn: turn.role in INSTRUCTIONS, request.turns))
-    rest = request.turns[len(leading) :]
+    return leading, request.turns[len(leading) :]
+
+
+def _conversation(request: ir.Request, scope: Scope) -> Iterator[Entry]:
+    leading, rest = _divided(request)
     prompt = system(leading, scope)
     if prompt:
         yield Entry("system", prompt, leading[0].at)

@@ -54,7 +54,9 @@ def system(turns: Iterable[ir.Turn], scope: Scope) -> list[Block]:
 
 def messages(turns: Iterable[ir.Turn], scope: Scope) -> list[Block]:
     """The messages, neighbours of one role as one, and in it the results first: the API refuses a result that stands behind anything else."""
-    written = [(_role(turn, scope), block) for turn in turns for block in _turn(turn, scope)]
+    said = [_Said(_role(turn, scope), turn, blocks) for turn in turns if (blocks := _turn(turn, scope))]
+    placed = [one for by_model, run in groupby(said, key=_is_model) for one in (run if by_model else _instructing(list(run)))]
+    written = [(one.role, block) for one in placed for block in one.blocks]
     grouped = groupby(written, key=lambda pair: pair[0])
     return [{"role": role, "content": sorted((block for _, block in pairs), key=_behind_results)} for role, pairs in grouped]
 
@@ -70,6 +72,26 @@ def is_thoughtless(said: Sequence[Block]) -> bool:
 
 def _is_of_a_loop(message: Block) -> bool:
     return all(block["type"] == "tool_result" for block in message["content"]) or message["role"] == "assistant"
+
+
+class _Said(Struct, frozen=True):
+    role: str
+    turn: ir.Turn
+    blocks: list[Block]
+
+
+def _is_model(said: _Said) -> bool:
+    return said.turn.role is ir.Role.ASSISTANT
+
+
+def _instructing(run: list[_Said]) -> list[_Said]:
+    """What stands between two turns of the model. The API takes instructions only behind a user's turn, and nothing but the model's behind them.
+
+    (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages)
+    """
+    if all(one.turn.role in INSTRUCTIONS for one in run):
+        raise refused("an instruction between turns stands behind a user's turn", run[0].turn.at)
+    return sorted(run, key=lambda one: one.turn.role in INSTRUCTIONS)
 
 
 def _behind_results(block: Block) -> bool:
