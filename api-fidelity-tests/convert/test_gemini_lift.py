@@ -386,6 +386,29 @@ def test_the_pieces_of_a_thought_are_one_with_the_token_at_its_end(contents, exp
     )
 
 
+SIGNED = {"text": "c", "thoughtSignature": "c2ln"}
+TEXTS = {
+    "parts": ([[{"text": "a"}, {"text": "b"}, {"text": ""}]], [["ab"]]),
+    "contents": ([[{"text": "a"}], [{"text": "b"}], [{"text": ""}]], [["ab"]]),
+    "a thought between": ([[{"text": "a"}, {"text": "t", "thought": True}, {"text": "b"}]], [["a", "t", "b"]]),
+    "a thought before": ([[{"text": "t", "thought": True}, {"text": "a"}], [{"text": "b"}]], [["t", "ab"]]),
+    "a call between": ([[{"text": "a"}, {"functionCall": {"name": "f"}}], [{"text": "b"}]], [["a", "{}"], ["b"]]),
+    "a token on the second": ([[{"text": "a"}], [SIGNED]], [["a"], ["", "c"]]),
+    "a token on the first": ([[SIGNED], [{"text": "a"}], [{"text": "b"}]], [["", "c"], ["ab"]]),
+    "a token at the end": ([[{"text": "a"}], [{"text": "b"}], [{"text": "", "thoughtSignature": "c2ln"}]], [["ab"], [""]]),
+}
+
+
+@pytest.mark.parametrize(("contents", "expected"), TEXTS.values(), ids=TEXTS)
+def test_the_pieces_of_a_models_text_are_one(contents, expected):
+    """google-genai's chats send back each chunk of a stream as a content of its own."""
+    found = lifted({"contents": [HI, *({"role": "model", "parts": said} for said in contents), HI, HI]})
+    first, *models, _, last = found.request.turns
+    assert [[getattr(part, "arguments" if isinstance(part, ir.Call) else "text") for part in turn.parts] for turn in models] == expected
+    assert models[0].parts[0].at.startswith("/contents/1")
+    assert (first.parts[0].text, last.parts[0].text) == ("hi", "hi")
+
+
 def test_a_models_empty_text_says_nothing_and_a_users_does():
     found = lifted({"contents": [{"role": "model", "parts": [{"text": ""}]}, {"role": "user", "parts": [{"text": ""}]}]})
     assert found.request.turns == (ir.Turn(ir.Role.USER, (ir.Text("", "/contents/1/parts/0"),), "/contents/1"),)

@@ -408,11 +408,12 @@ thoughts = st.builds(ir.Reasoning, words, own_seals)
 
 
 def apart(said):
-    """No thought directly behind one without a token: those are pieces of one."""
-    return not any(
-        isinstance(one[-1], ir.Reasoning) and one[-1].seal is None and isinstance(two[0], ir.Reasoning) and two[0].text
-        for one, two in itertools.pairwise(said)
-    )
+    """No thought, and no text, directly behind one without a token: those are pieces of one."""
+    return not any(_bare(one) and type(one[0]) is type(two[0]) and two[0].text for one, two in itertools.pairwise(said))
+
+
+def _bare(said):
+    return len(said) == 1 and getattr(said[0], "seal", None) is None
 
 
 @st.composite

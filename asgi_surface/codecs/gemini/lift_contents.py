@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, structs
 from msgspec.json import Decoder
 
 from asgi_surface import ir, seals
+from asgi_surface.codecs.gemini.lift_texts import whole
 from asgi_surface.codecs.gemini.lift_thoughts import Thoughts
 from asgi_surface.codecs.gemini.values import Uses, Value
 from asgi_surface.errors import Code, RequestError
@@ -49,7 +50,7 @@ def conversation(top: Mapping[str, Value], uses: Uses) -> tuple[ir.Turn, ...]:
         for content in top["contents"].items():
             reader.read(content)
         reader.end()
-    return tuple(turn for turn in reader.turns if turn.parts or turn.role is ir.Role.USER)
+    return tuple(turn for turn in whole(reader.turns) if turn.parts or turn.role is ir.Role.USER)
 
 
 class _Waiting(Struct, frozen=True):
