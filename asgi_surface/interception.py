@@ -14,12 +14,14 @@ from typing import Protocol, TypeVar
 from asgi_surface.codecs.base import Watch
 from asgi_surface.errors import Code, GatewayError
 from asgi_surface.framing import Frame, Framing, closing, splitter, write
+from asgi_surface.lifecycle import Kind
 from asgi_surface.members import Members
 from asgi_surface.plans import RequestPlan
 from asgi_surface.surfaces import Surface
 
 # What the plan was chosen by; a body that says it otherwise would not be the one that was planned.
 _PLANNED_BY = ("model", "stream")
+_ENDS = (Kind.END, Kind.FAULT)
 
 
 class Rewriter(Protocol):
@@ -157,6 +159,8 @@ class Stream:
     """A streamed answer, whose frames may come in any pieces.
 
     `watch` makes the surface's watch: one tells pings from events, one follows what the client is told, so that an error terminal continues it.
+    From a finish on frames are held until the end has passed: a rewriter that fails before that has no finish told before its error. Where words
+    follow a finish it was none (old Gemini models say one in each chunk), and it waits no longer.
     """
 
     def __init__(self, rewriters: Sequence[Rewriter], framing: Framing, watch: Callable[[], Watch], request_id: str) -> None:
@@ -167,6 +171,8 @@ class Stream:
         self._told = watch()
         self._request_id = request_id
         self._written = 0
+        self._sent = 0
+        self._held: list[bytes] = []
 
     def feed(self, body: bytes, *, last: bool) -> bytes:
         """The client's bytes for a piece of the answer."""
@@ -178,6 +184,8 @@ class Stream:
             broken = Broken()
             broken.rest = b"".join(out) + self._terminal(broken)
             raise broken from error
+        if last:
+            self._release(out)
         return b"".join(out)
 
     def _frames(self, body: bytes, *, last: bool) -> list[Frame]:
@@ -187,14 +195,28 @@ class Stream:
 
     def _pass(self, frame: Frame, out: list[bytes]) -> None:
         if not frame.data or not self._heard.see(frame).alive:
-            out.append(self._unasked(frame))
+            (self._held or out).append(self._unasked(frame))
             return
         frames = [frame]
         for rewriter in self._rewriters:
             frames = [after for before in frames for after in rewriter.frame(before)]
         for one in frames:
-            self._told.see(one)
-            out.append(self._said(one, kept=one is frame))
+            self._tell(one, out, kept=one is frame)
+
+    def _tell(self, frame: Frame, out: list[bytes], *, kept: bool) -> None:
+        sight = self._told.see(frame)
+        kinds = {signal.kind for signal in sight.signals}
+        if sight.chars:
+            self._release(out)
+        waits = self._held or Kind.FINISH in kinds
+        (self._held if waits else out).append(self._said(frame, kept=kept))
+        if not waits or not kinds.isdisjoint(_ENDS):
+            self._release(out)
+
+    def _release(self, out: list[bytes]) -> None:
+        out += self._held
+        self._held = []
+        self._sent = self._written
 
     def _said(self, frame: Frame, *, kept: bool) -> bytes:
         """A frame's own bytes, unless it is new or has come to stand in another place of an array."""
@@ -211,7 +233,7 @@ class Stream:
 
     def _terminal(self, error: GatewayError) -> bytes:
         event, data = self._told.failure(error, self._request_id)
-        return write(self._framing, event, data, first=not self._written) + closing(self._framing, opened=True)
+        return write(self._framing, event, data, first=not self._sent) + closing(self._framing, opened=True)
 
 
 def _opens(raw: bytes) -> bool:
