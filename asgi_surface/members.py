@@ -6,6 +6,7 @@ Native mode never decodes a member it does not have to read. Knows nothing of su
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
 import msgspec
@@ -18,6 +19,14 @@ T = TypeVar("T")
 
 _MEMBERS: Final = msgspec.json.Decoder(Members)
 _STRING: Final = msgspec.json.Decoder(str)
+_VALUES: Final = msgspec.json.Decoder(list[Raw])
+# An escape that is one half alone: no second half behind a first, or no first before a second. A backslash may itself be escaped.
+_HALF: Final = re.compile(
+    rb"((?<!\\)(?:\\\\)*)\\u(?:[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u)[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+_MARK: Final = rb"\uFfFd"
+"""Stands for half a pair while its place is looked for: the sign for what is no text, spelt as nobody does."""
+_LEVELS: Final = 8
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _KEY: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRING_BYTES: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -53,6 +62,9 @@ def parse(body: bytes) -> Members:
     except msgspec.ValidationError:
         raise RequestError(Code.MALFORMED_BODY, "the body must be a JSON object") from None
     except msgspec.DecodeError as error:
+        if (place := _halved(body)) is not None:
+            text = "a string holds one half of a surrogate pair, which is no Unicode text"
+            raise RequestError(Code.MALFORMED_BODY, text, pointer=place or None) from None
         raise RequestError(Code.MALFORMED_BODY, f"the body is not JSON: {_place(error)}") from None
     if (name := repeated(body, members)) is not None:
         raise RequestError(Code.MALFORMED_BODY, "a name stands in the body twice", pointer=token(name))
@@ -63,6 +75,30 @@ def _place(error: msgspec.DecodeError) -> str:
     """Where and why, never the client's text (a message may quote it)."""
     found = re.search(r"\(byte (\d+)\)", str(error))
     return f"byte {found[1]}" if found else "it ends too early"
+
+
+def _halved(body: bytes) -> str | None:
+    """The JSON pointer of a string with half a surrogate pair, where nothing else is wrong; "" where it stands in a name of the body's own.
+
+    The grammar of JSON allows such an escape, the decoder does not. The pointer ends after some levels, since each is read anew.
+    """
+    inner, at = _HALF.sub(rb"\1" + _MARK.replace(b"\\", rb"\\"), body).lstrip(), ""
+    if _MARK not in inner or not _inner(inner):
+        return None
+    for _ in range(_LEVELS):
+        found = next(((key, value) for key, raw in _inner(inner) if _MARK in (value := bytes(raw))), None)
+        if found is None:
+            break
+        at, inner = at + token(found[0]), found[1]
+    return at
+
+
+def _inner(document: bytes) -> Iterable[tuple[object, Raw]]:
+    """What stands in an object or a list, by name or place."""
+    try:
+        return _MEMBERS.decode(document).items() if document.startswith(b"{") else list(enumerate(_VALUES.decode(document)))
+    except (msgspec.DecodeError, RecursionError):
+        return ()
 
 
 def repeated(document: bytes, members: Members) -> str | None:
