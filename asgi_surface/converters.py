@@ -69,20 +69,23 @@ def convert(source: Codec, lifted: Lifted, codec: Codec, target: Target, tolerat
     mentions = lifted.mentions if target.dialect.signatures else [mention for mention in lifted.mentions if mention.construct not in _UNSEALED]
     advisory, tolerated = judge(mentions, source.rows, codec.surface, tolerate)
     lost = {mention.pointer for mention in (*advisory, *tolerated)}
-    _check_said(lifted.request.turns, lost)
-    request = prune(lifted.request, lost)
+    empty = tuple(_empty(lifted.request.turns, lost))
+    request = prune(lifted.request, lost | {mention.pointer for mention in empty})
     lowered = codec.lower(request, target)
     # Answers repeat what was asked of the upstream.
     request = prune(request, {mention.pointer for mention in lowered.dropped})
     emulated = (mention for mention in mentions if source.rows[mention.construct].verdicts[codec.surface] is Verdict.EMULATED)
-    return Conversion(lowered, request, (*advisory, *lowered.dropped), tolerated, (*emulated, *lowered.emulated))
+    return Conversion(lowered, request, (*advisory, *empty, *lowered.dropped), tolerated, (*emulated, *lowered.emulated))
 
 
-def _check_said(turns: Collection[ir.Turn], lost: Collection[str]) -> None:
-    """A user's turn without content would vanish, and no surface takes one; but what it held may be lost by a verdict."""
+def _empty(turns: Collection[ir.Turn], lost: Collection[str]) -> Iterator[Mention]:
+    """Turns without content, which vanish: a user's is refused, no surface takes one. What a turn held may be lost by a verdict, which is told."""
     for turn in turns:
-        if turn.role is ir.Role.USER and not turn.parts and not any(place.startswith(f"{turn.at}/") for place in lost):
+        if turn.parts or any(place.startswith(f"{turn.at}/") or turn.at.startswith(f"{place}/") for place in lost):
+            continue
+        if turn.role is ir.Role.USER:
             raise RequestError(Code.UNREPRESENTABLE, "a user turn without content cannot be said", pointer=turn.at)
+        yield Mention("turn:empty", turn.at)
 
 
 def judge(

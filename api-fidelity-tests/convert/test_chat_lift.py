@@ -66,7 +66,7 @@ TURNS = [
         [{"role": "developer", "content": [{"type": "text", "text": "D1"}, {"type": "text", "text": "D2"}]}],
         [Turn(Role.DEVELOPER, (Text("D1", "/messages/0/content/0"), Text("D2", "/messages/0/content/1")), "/messages/0")],
     ),
-    ([{"role": "assistant", "content": None}], []),
+    ([{"role": "assistant", "content": None}], [Turn(Role.ASSISTANT, (), "/messages/0")]),  # the conversion tells that it is lost
     ([{"role": "assistant", "content": ""}], [Turn(Role.ASSISTANT, (Text("", "/messages/0/content"),), "/messages/0")]),
     ([{"role": "assistant", "content": "", "refusal": "no"}], [Turn(Role.ASSISTANT, (Refusal("no", "/messages/0/refusal"),), "/messages/0")]),
     (

@@ -125,7 +125,7 @@ TURNS = {
         ],
         [ir.Turn(Role.ASSISTANT, (ir.Reasoning("a\n\nb", at="/input/0"),), "/input/0/type")],
     ),
-    "reasoning that is only an id": ([{"type": "reasoning", "id": "rs_1", "summary": []}], []),
+    "reasoning that is only an id": ([{"type": "reasoning", "id": "rs_1", "summary": []}], [ir.Turn(ir.Role.ASSISTANT, (), "/input/0/type")]),
     "what the provider ran": (
         [{"type": "web_search_call", "id": "ws_1", "anything": 1}, {"role": "user", "content": "q"}],
         [user(ir.Text("q", "/input/1/content"), at="/input/1")],

@@ -146,3 +146,37 @@ def test_a_user_turn_that_holds_only_what_is_tolerated_goes_with_it(catalog):
     body = {"contents": [{"parts": [{"text": "hi"}]}, {"parts": [{"executableCode": {"code": "1"}}]}]}
     found = plan(Surface(GEMINI), json.dumps(body).encode(), catalog(CHAT, binding='tolerate = ["part:executableCode"]'), model="m", stream=False)
     assert found.dropped == ("/contents/1/parts/0",)
+
+
+NULL, BLANK = ({"role": "assistant", "content": said} for said in (None, ""))
+
+
+@pytest.mark.parametrize("upstream", [CHAT, RESPONSES, MESSAGES, GEMINI])
+@pytest.mark.parametrize(
+    ("surface", "members", "pointer"),
+    [
+        (CHAT, {"messages": [HI, NULL, HI]}, "/messages/1"),
+        (RESPONSES, {"input": [HI, {"role": "assistant", "content": []}, HI]}, "/input/1"),
+        (MESSAGES, {"max_tokens": 9, "messages": [HI, {"role": "assistant", "content": []}, HI]}, "/messages/1"),
+    ],
+    ids=[CHAT, RESPONSES, MESSAGES],
+)
+def test_a_models_turn_without_content_does_not_vanish_unreported(planned, surface, upstream, members, pointer):
+    if surface != upstream:
+        assert planned(surface, upstream, **members).dropped == (pointer,)
+
+
+@pytest.mark.parametrize("upstream", [CHAT, MESSAGES, GEMINI])
+def test_what_a_turn_lost_is_named_once(planned, upstream):
+    assert planned(RESPONSES, upstream, input=[HI, {"type": "reasoning", "id": "r", "summary": []}, HI]).dropped == ("/input/1",)
+
+
+@pytest.mark.parametrize(("upstream", "dropped"), [(RESPONSES, ()), (MESSAGES, ("/messages/1/content",)), (GEMINI, ())])
+def test_empty_words_are_kept_where_they_can_be_said(planned, upstream, dropped):
+    assert planned(CHAT, upstream, messages=[HI, BLANK, HI]).dropped == dropped
+
+
+def test_an_empty_text_beside_calls_is_nothing_lost(planned):
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    history = [HI, BLANK | {"tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": ""}]
+    assert planned(CHAT, MESSAGES, messages=history).dropped == ()

@@ -44,7 +44,7 @@ _DATA_URL: Final = re.compile(r"data:([^;,]*)(?:;[^;,]+)*?;base64,([A-Za-z0-9+/]
 
 
 def turns(raw: Raw, notes: list[Mention]) -> tuple[Turn, ...]:
-    """The history: a turn for each message that says anything, in its place."""
+    """The history: a turn for each message, in its place."""
     return tuple(_History(notes).turns(decode(_MESSAGES, raw, "/messages")))
 
 
@@ -63,10 +63,9 @@ class _History:
             if message.name is not None and not isinstance(message, wire.FunctionResult):
                 self._note(f"role:{_role(message)}.name", f"{at}/name")
             turn = _LIFTERS[type(message)](self, message, at)
-            if turn.parts:
-                yield turn
-            elif turn.role is not Role.ASSISTANT:  # an assistant's null says nothing
+            if not turn.parts and turn.role is not Role.ASSISTANT:  # an assistant's null says nothing
                 raise RequestError(Code.MALFORMED_BODY, "the list of parts is empty", pointer=f"{at}/content")
+            yield turn
 
     def _note(self, construct: str, at: str) -> None:
         self._notes.append(Mention(construct, at))

@@ -81,7 +81,7 @@ def lower(request: ir.Request, target: Target) -> Lowered:
             *behind_users(_divided(request)[1]),
             *other_ids(request, scope.calls.__getitem__),
         ),
-        dropped=(*unthought, *unheard),
+        dropped=(*unthought, *unheard, *_wordless(request.turns)),
     )
 
 
@@ -109,6 +109,13 @@ def _emulated(request: ir.Request, names: Names) -> Iterator[Mention]:
     if request.format is not None and request.format.strict is False:
         yield Mention("format:strict", request.format.at)
     yield from (Mention("document:media", part.at) for part in _parts(request) if _is_retyped(part))
+
+
+def _wordless(turns: tuple[ir.Turn, ...]) -> Iterator[Mention]:
+    """Turns of the model's with nothing but empty words, which the API refuses. Elsewhere such words say nothing, but a turn does."""
+    for turn in turns:
+        if turn.role is ir.Role.ASSISTANT and not any(not isinstance(part, ir.Text | ir.Refusal) or part.text for part in turn.parts):
+            yield from (Mention("text:empty", part.at) for part in turn.parts[:1])
 
 
 def _parts(request: ir.Request) -> Iterator[ir.Part]:

@@ -38,11 +38,9 @@ def turns(raw: Raw, notes: Notes) -> Iterator[ir.Turn]:
     if intake.is_text(raw):
         yield ir.Turn(ir.Role.USER, (ir.Text(strict.decode(_TEXT, raw, "/input"), "/input"),), "/input")
         return
-    for group, pieces in itertools.groupby(_pieces(raw, notes), key=lambda piece: piece.group):
+    for _, pieces in itertools.groupby(_pieces(raw, notes), key=lambda piece: piece.group):
         first, *rest = pieces
-        parts = owned((*first.parts, *(part for piece in rest for part in piece.parts)))
-        if parts or group == first.at:
-            yield ir.Turn(first.role, parts, first.at)
+        yield ir.Turn(first.role, owned((*first.parts, *(part for piece in rest for part in piece.parts))), first.at)
 
 
 def _pieces(raw: Raw, notes: Notes) -> Iterator[_Piece]:
