@@ -233,7 +233,7 @@ CALLS: list[tuple[list[dict[str, Any]], list[tuple[str, str, str]]]] = [
 
 @pytest.mark.parametrize(("chunks", "found"), CALLS)
 def test_whose_piece_a_piece_is(chunks: list[dict[str, Any]], found: list[tuple[str, str, str]]) -> None:
-    assert calls(*chunks) == found
+    assert calls(*chunks, DONE) == found
 
 
 def test_calls_stay_open_together_until_they_are_whole() -> None:
@@ -244,6 +244,7 @@ def test_calls_stay_open_together_until_they_are_whole() -> None:
         called(call(2, "c3", "h", "")),
         chunk({"content": "A"}),
         chunk({}, "stop"),
+        DONE,
     )
     assert said == [
         Opened(0, Call("c1", "f", "")),
@@ -257,19 +258,36 @@ def test_calls_stay_open_together_until_they_are_whole() -> None:
         Opened(2, Call("c3", "h", "")),
         Opened(3, Text("")),
         Grew(3, "A"),
+        Finish(Stop.TOOLS),
         Grew(2, "{}"),
         Closed(2),
-        Finish(Stop.TOOLS),
+        Closed(3),
+        End(),
     ]
 
 
 def test_a_cut_call_is_not_completed() -> None:
-    assert events(called(call(0, "c1", "f", '{"a":"par')), chunk({}, "length")) == [
+    assert events(called(call(0, "c1", "f", '{"a":"par')), chunk({}, "length"), DONE) == [
         Opened(0, Call("c1", "f", "")),
         Grew(0, '{"a":"par'),
-        Closed(0),
         Finish(Stop.LENGTH),
+        Closed(0),
+        End(),
     ]
+
+
+LATE = {
+    "the call": [chunk({"content": ""}), chunk({}, "tool_calls"), called(F1)],
+    "its name": [called({"index": 0, "id": "c1"}, finish="tool_calls"), called(F1)],
+    "its arguments": [called(call(0, "c1", "f", '{"a"'), finish="tool_calls"), called(call(0, None, None, ":1}"))],
+    "all its arguments": [called(call(0, "c1", "f"), finish="tool_calls"), called(call(0, None, None, '{"a":1}'))],
+}
+
+
+@pytest.mark.parametrize("late", LATE)
+@pytest.mark.parametrize("ending", [[chunk({}, choice={"delta": None}), DONE], [DONE]])
+def test_what_comes_of_a_call_after_the_finish_is_of_the_answer(late: str, ending: list[Any]) -> None:
+    assert (folded(*LATE[late], *ending).parts, folded(*LATE[late], *ending).stop) == ((Call("c1", "f", '{"a":1}'),), Stop.TOOLS)
 
 
 def test_calls_say_whether_their_ids_are_the_upstream_s_own() -> None:
@@ -422,7 +440,7 @@ def test_errors_in_the_stream(said: Any, event: bytes, facts: ErrorFacts) -> Non
 )
 def test_what_cannot_be_read_is_no_answer(chunks: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
-        decoded(*chunks)
+        decoded(*chunks, DONE)
 
 
 @pytest.mark.parametrize("delta", [{"role": "assistant"}, {"content": "y"}, {"tool_calls": [F1]}, {"reasoning": "R"}])

@@ -21,6 +21,7 @@ from asgi_surface.codecs.chat.read import (
     _Call,
     _citations,
     _content,
+    _ended,
     _filtered,
     _Function,
     _Logprobs,
@@ -91,7 +92,8 @@ _OLD_SLOT: Final = "function_call"
 class _Answer:
     """One of a stream's answers: its open words, its calls, and what is said about its text.
 
-    Calls close at a finish. Words close when their kind changes or at `[DONE]`: servers send text after a finish.
+    Calls that are whole close at a finish, words when their kind changes. The rest waits for `[DONE]`: servers send text and calls after a finish,
+    and whether its reason holds is judged at the end.
     """
 
     def __init__(self, number: int, parts: Iterator[int], skipped: dict[str, None]) -> None:
@@ -115,11 +117,11 @@ class _Answer:
         stop = reading.reason(STOPS, choice.finish_reason)
         if stop is not None:
             self._stop = stop
-            yield from self._finish()
+            yield from self._calls.close_whole()
         elif self._calls.opened > called:
             stop = self._stop  # a call after the finish: it was for calls
         if stop is not None:
-            yield Finish(_meant(stop, called=self._calls.opened > 0), choice=self._number)
+            yield Finish(_ended(stop, called=self._calls.opened > 0), choice=self._number)
 
     def _delta(self, delta: _Delta, logprobs: Raw | None) -> Iterator[PartEvent]:
         yield from self._words(delta)
@@ -128,16 +130,14 @@ class _Answer:
             for piece in _pieces(delta):
                 yield from self._call(piece)
 
-    def _finish(self) -> Iterator[PartEvent]:
-        yield from self._calls.finish(cut=self._stop not in {Stop.END, Stop.TOOLS})
-
     def done(self) -> Iterator[PartEvent]:
         """Nothing more comes. A further answer without a finish is missed only where it has a part, so one that gave its role alone gets one.
 
         Calls may have come after a finish. Raises `ValueError` when one of them cannot be told.
         """
         if self._stop is not None:
-            yield from self._finish()
+            yield from self._calls.finish(cut=self._stop not in {Stop.END, Stop.TOOLS})
+            _meant(self._stop, called=self._calls.opened > 0)
         elif self._number:
             yield from self._open(Text)
         yield from self._close()

@@ -149,9 +149,14 @@ def _filtered(choice: Any) -> dict[str, None]:
 
 
 def _meant(stop: Stop, *, called: bool) -> Stop:
-    """Why it stopped. Ollama and its like say `stop` beside calls; a cut or a filter stays one. A finish for calls without any has lost them."""
+    """The reason of a whole answer. A finish for calls without any has lost them."""
     if stop is Stop.TOOLS and not called:
         raise ValueError("a finish for calls, and no call")
+    return _ended(stop, called=called)
+
+
+def _ended(stop: Stop, *, called: bool) -> Stop:
+    """Why it stopped. Ollama and its like say `stop` beside calls; a cut or a filter stays one."""
     return Stop.TOOLS if called and stop is Stop.END else stop
 
 
