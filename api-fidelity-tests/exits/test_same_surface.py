@@ -283,6 +283,49 @@ def test_the_pieces_of_a_gemini_stream_are_one_answer(cross):
     assert (reply.json["modelVersion"], reply.json["usageMetadata"]) == ("up", {"totalTokenCount": 9})
 
 
+def source(name):
+    return {"web": {"uri": f"https://{name}.example", "title": name}}
+
+
+def support(end, *indices):
+    return {"segment": {"startIndex": 0, "endIndex": end}, "groundingChunkIndices": list(indices), "confidenceScores": [0.5]}
+
+
+A, B, C = map(source, "abc")
+GROUNDED = {
+    "pieces, each numbered for itself": (
+        [
+            {"groundingChunks": [A], "groundingSupports": [support(1, 0)]},
+            {"groundingChunks": [B, A], "groundingSupports": [support(2, 0, 1, 9, "?")]},
+        ],
+        {"groundingChunks": [A, B], "groundingSupports": [support(1, 0), support(2, 1, 0)]},
+    ),
+    "all said again, and more": (
+        [
+            {"groundingChunks": [A], "groundingSupports": [support(1, 0)]},
+            {"groundingChunks": [A, C], "groundingSupports": [support(1, 0), support(2, 1)]},
+        ],
+        {"groundingChunks": [A, C], "groundingSupports": [support(1, 0), support(2, 1)]},
+    ),
+    "supports without sources": (
+        [{"groundingChunks": [A, B]}, {"groundingSupports": [support(2, 1)]}],
+        {"groundingChunks": [A, B], "groundingSupports": [support(2, 1)]},
+    ),
+    "queries, an entry point, and nothing more": (
+        [{"webSearchQueries": ["p", "q"], "searchEntryPoint": {"a": 1}}, {"webSearchQueries": ["q", "r"], "searchEntryPoint": {"a": 2}}, {}],
+        {"searchEntryPoint": {"a": 2}, "webSearchQueries": ["p", "q", "r"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUNDED)
+def test_grounding_that_comes_in_pieces_is_one_in_a_document(cross, case):
+    pieces, grounding = GROUNDED[case]
+    chunks = [gemini({"text": "a"}, reason=None, groundingMetadata=one) for one in pieces]
+    reply, _ = cross(GEMINI, sse(*chunks, gemini({"text": "b"}), named=False), stream=False)
+    assert reply.json["candidates"][0]["groundingMetadata"] == grounding
+
+
 def test_a_call_that_gemini_tells_in_pieces_is_whole_in_a_document(cross):
     pieces = [
         {"functionCall": {"name": "f", "id": "1", "willContinue": True}, "thoughtSignature": "c2ln"},

@@ -17,6 +17,7 @@ from openai.types.responses import ResponseStreamEvent
 from asgi_surface import ir, seals
 from asgi_surface.codecs.base import Alias, Context
 from asgi_surface.codecs.responses.encode import encoder
+from asgi_surface.codecs.responses.logprobs import listed
 from asgi_surface.codecs.responses.write import write
 from asgi_surface.errors import Code, GatewayError, UpstreamDetail, UpstreamError
 from asgi_surface.events import Cited, Closed, Ending, Found, Grew, Logged, Opened, Sealed, Start
@@ -267,6 +268,34 @@ def test_token_entries_follow_their_words_exactly_as_they_were():
     assert [json.loads(data)["delta"] for data in deltas] == ["x", "y", ""]
     assert (b"[" + LOGPROB + b"," + LOGPROB + b"]") in dict(frames)[b"response.output_text.done"]
     assert (b"[" + LOGPROB + b"," + LOGPROB + b"]") in writing.close(Ending(Stop.END))[0][1]
+
+
+CHAT_ENTRIES = [
+    (
+        '{"token":"x","logprob":-0.10,"bytes":null,"top_logprobs":[{"token":"x","logprob":-1,"bytes":null},{"token":"y","logprob":-2,"bytes":[121]}]}',
+        [[], [[], [121]]],
+    ),
+    ('{"token":"x","logprob":-0.10}', [[], []]),
+    ('{"token":"x","logprob":-0.10,"bytes":[120],"top_logprobs":null}', [[120], []]),
+]
+
+
+@pytest.mark.parametrize(("entry", "lists"), CHAT_ENTRIES)
+def test_token_entries_have_the_lists_that_chat_leaves_null(grammar, entry, lists):
+    """`bytes` and `top_logprobs` are lists on Responses, always."""
+    entries = Raw(f"[{entry}]".encode())
+    found = streamed(grammar, [Opened(0, Text("")), Logged(0, entries), Grew(0, "x"), Closed(0)], Ending(Stop.END))
+    told = [one["logprobs"] for one in found if "logprobs" in one] + [
+        whole((Text("x"),), Ending(Stop.END), logprobs=entries)["output"][0]["content"][0]["logprobs"]
+    ]
+    assert len(told) == 3
+    for (one,) in told:
+        assert [one["bytes"], [top["bytes"] for top in one["top_logprobs"]]] == lists
+    assert all(b"-0.10" in data for data in [bytes(listed(entries))])
+
+
+def test_token_entries_that_are_none_stay_as_they_are():
+    assert [bytes(listed(Raw(odd))) for odd in (b"[7]", b'{"a":1}', b"[]")] == [b"[7]", b'{"a":1}', b"[]"]
 
 
 def test_token_entries_of_no_words_are_nothing(grammar):

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from asgi_surface.codecs import folding
 from asgi_surface.codecs.base import Context, Frames
 from asgi_surface.codecs.gemini import partial
+from asgi_surface.codecs.gemini.fold_grounding import Grounding
 from asgi_surface.codecs.gemini.stream import reason
 from asgi_surface.framing import Frame
 from asgi_surface.members import Members
@@ -50,6 +51,7 @@ class _Candidate:
         self._parts: list[_Part] = []
         self._lists: dict[tuple[str, str], list[Raw]] = {}
         self._growing: _Part | None = None
+        self._grounding: Grounding | None = None
 
     def feed(self, said: Members) -> int:
         """Takes its piece of a chunk. Gives the bytes that it keeps."""
@@ -60,6 +62,9 @@ class _Candidate:
         size = sum(len(bytes(one)) for one in parts) + folding.latest(self._content, content)
         for name, lists in _LISTS.items():
             size += self._list(name, said, lists)
+        if grounding := folding.part(said.pop("groundingMetadata", folding.NULL)):
+            self._grounding = self._grounding or Grounding()
+            size += self._grounding.feed(grounding)
         return size + folding.latest(self._members, folding.weighed(self._members, said, "finishReason", reason))
 
     def _part(self, said: Members) -> None:
@@ -106,6 +111,8 @@ class _Candidate:
             said = {"content": folding.whole(self._content | parts)} | said
         for (name, one), elements in self._lists.items():
             said[name] = folding.whole(folding.part(said[name]) | {one: folding.listed(elements)})
+        if self._grounding is not None:
+            said["groundingMetadata"] = self._grounding.whole()
         return folding.whole(said)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from asgi_surface.codecs.responses.encode_items import STRING, Desk, Item, Message, Place, Said
+from asgi_surface.codecs.responses.logprobs import listed
 from asgi_surface.errors import UpstreamError
 from asgi_surface.events import Cited, Closed, Found, Grew, Logged, PartEvent, Sealed
 from asgi_surface.ir import Call, Citation, Reasoning, Refusal, Seal, Search, Stop, Text
@@ -125,7 +126,7 @@ class _Text(_Spoken):
 
     def logged(self, logprobs: Raw, /) -> Iterable[Said]:
         """Entries of what was said just now are told in a delta of no text; before the first word they wait for it."""
-        entries = _RAWS.decode(logprobs)
+        entries = _RAWS.decode(listed(logprobs))
         self._entries += entries
         self._untold += entries
         return () if self._seat is None else self.grew("")

@@ -16,6 +16,7 @@ from asgi_surface import seals
 from asgi_surface.codecs.base import Context
 from asgi_surface.codecs.responses import searches
 from asgi_surface.codecs.responses.echo import echoed
+from asgi_surface.codecs.responses.logprobs import listed
 from asgi_surface.codecs.wrapping import unwrapped
 from asgi_surface.errors import Code, UpstreamError
 from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Seal, Search, Stop, Text, Usage
@@ -116,7 +117,7 @@ class _Writer:
         self._context = context
         # The IR has the log probabilities of the whole answer: they stand with its first text.
         self._first = next((part for part in parts if isinstance(part, Text)), None)
-        self._logprobs = response.logprobs or _NO_LOGPROBS
+        self._logprobs = listed(response.logprobs) if response.logprobs else _NO_LOGPROBS
         self._cut = cut
         self._last = parts[-1] if parts else None
 
