@@ -118,12 +118,15 @@ class Seal(Struct, frozen=True):
 
 
 class Citation(Struct, frozen=True):
-    """A source that answer text rests on. Offsets are characters of the text, None where the surface has none."""
+    """A source that answer text rests on. Offsets are characters of the text, None where the surface has none. `excerpt` is what a search of the
+    gateway's gave of the page: the model read it, and only a surface with a slot for it can have the client bring it back.
+    """
 
     url: str
     title: str = ""
     start: int | None = None
     end: int | None = None
+    excerpt: str = ""
 
 
 class Text(Struct, frozen=True, tag=True):

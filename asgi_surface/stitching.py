@@ -277,4 +277,4 @@ def _named(text: str, sources: Mapping[str, Citation]) -> Iterator[Citation]:
     if not (text and sources):
         return
     for found in re.finditer(f"(?:{'|'.join(map(re.escape, sources))}){_ENDS}", text):
-        yield structs.replace(sources[found[0]], start=found.start(), end=found.end())
+        yield structs.replace(sources[found[0]], start=found.start(), end=found.end(), excerpt="")

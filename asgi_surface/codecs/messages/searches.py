@@ -1,7 +1,7 @@
 """Web searches that were run beside the model, as Messages tells those of its provider: the call, what it gave, and the sources that text rests on.
 
-The opaque strings that the surface has for these are envelopes of the gateway's own, which say nothing but a source. By them, and by the ids, the
-blocks are known again when a client sends them back. Knows neither what ran a search nor how blocks stand in an answer.
+The opaque strings that the surface has for these are envelopes of the gateway's own, which say nothing but a source and, in a result, its excerpt. By
+them, and by the ids, the blocks are known again when a client sends them back. Knows neither what ran a search nor how blocks stand in an answer.
 """
 
 from __future__ import annotations
@@ -57,7 +57,16 @@ def location(citation: Citation, context: Context) -> Object:
 
 
 def _envelope(source: Citation, context: Context) -> str:
-    return seals.wrap(Seal(f"{source.title}\n{source.url}", SealKind.TEXT, context.upstream), context.seal_domain)
+    """The title, the URL and, where there is one, the excerpt, each on a line: who reads it again has what the model had."""
+    said = "\n".join([source.title, source.url, *filter(None, [source.excerpt])])
+    return seals.wrap(Seal(said, SealKind.TEXT, context.upstream), context.seal_domain)
+
+
+def excerpt(token: str) -> str:
+    """What an envelope of a result says of its page, on one line; "" where it says nothing or is none."""
+    seal = seals.unwrap(token)
+    said = seal.token.split("\n", 2)[2:] if seal is not None and seal.kind is SealKind.TEXT else []
+    return " ".join(" ".join(said).split())
 
 
 def told(parts: Collection[Part]) -> Iterator[Part]:

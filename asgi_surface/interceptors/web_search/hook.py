@@ -182,8 +182,8 @@ class _Searches(Session):
             _LOG.warning("a web search failed: %s", failed)
             return FAILED
         kept = [hit for hit in hits if self._wanted(hit)][: self._most]
-        sources = [(Citation(hit.url, hit.title), hit.excerpt) for hit in kept]
-        return Finding(tuple(source for source, _ in sources), told(query, sources))
+        sources = tuple(Citation(hit.url, hit.title, excerpt=hit.excerpt) for hit in kept)
+        return Finding(sources, told(query, sources))
 
     def _wanted(self, hit: Hit) -> bool:
         allowed, blocked = self._wish.allowed, self._wish.blocked

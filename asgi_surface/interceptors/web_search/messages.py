@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Raw
 
 from asgi_surface import seals
-from asgi_surface.codecs.messages.searches import own
+from asgi_surface.codecs.messages.searches import excerpt, own
 from asgi_surface.interceptors.web_search.words import (
     DESCRIPTION,
     SCHEMA,
@@ -144,7 +144,7 @@ def _is_own(block: Object) -> bool:
 def _text(query: str, result: Object) -> Object:
     content = result.get("content", [])
     found = content if isinstance(content, list) else []
-    sources = [Citation(word(one.get("url")), word(one.get("title"))) for one in map(obj, found)]
+    sources = [Citation(word(one.get("url")), word(one.get("title")), excerpt=excerpt(word(one.get("encrypted_content")))) for one in map(obj, found)]
     return {"type": "text", "text": remembered(query, sources, failed=isinstance(content, dict))}
 
 

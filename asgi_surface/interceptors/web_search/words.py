@@ -194,9 +194,9 @@ def replaced(members: Members, **changed: Raw | None) -> Members:
     return {name: raw for name, raw in (kept | changed).items() if raw is not None}
 
 
-def told(query: str, hits: Iterable[tuple[Citation, str]]) -> str:
+def told(query: str, sources: Iterable[Citation]) -> str:
     """A function's result: what was found, for the model."""
-    found = [f"{number}. {_lines(source.title, source.url, excerpt)}" for number, (source, excerpt) in enumerate(hits, 1)]
+    found = [f"{number}. {_lines(source.title, source.url, source.excerpt)}" for number, source in enumerate(sources, 1)]
     return "\n".join([f'Results of the web search for "{query}":', *found]) if found else f'The web search for "{query}" found nothing.'
 
 
@@ -205,9 +205,9 @@ def _lines(*lines: str) -> str:
 
 
 def remembered(query: str, sources: Sequence[Citation], *, failed: bool) -> str:
-    """A search of an earlier turn, as text of the assistant's."""
+    """A search of an earlier turn, as text of the assistant's, with the excerpts that the client has brought back."""
     head = f'Searched the web for "{query}".' if query else "Searched the web."
     if failed:
         return f"[{head} The search failed.]"
-    found = [f"- {source.title} {source.url}" if source.title else f"- {source.url}" for source in sources]
+    found = [_lines(f"- {source.title} {source.url}" if source.title else f"- {source.url}", source.excerpt) for source in sources]
     return "\n".join([f"[{head} Found:", *found]) + "]" if found else f"[{head}]"
