@@ -38,14 +38,16 @@ class Choosing:
         self._allowed = allowed
 
     def retold(self, members: Members, name: str) -> Members:
-        """The choice with the function where it named the hosted search."""
+        """The choice with the function, once, where it named hosted searches."""
         choice = fields(members.get("tool_choice"))
         if is_hosted(choice):
             return replaced(members, tool_choice=packed(self._named(name)))
         if choice.get("type") != "allowed_tools":
             return members
         within = self._allowed(choice)
-        within["tools"] = [self._named(name) if is_hosted(tool) else tool for tool in _objects(within)]
+        ours, tools = self._named(name), _objects(within)
+        first = next((tool for tool in tools if is_hosted(tool)), None)
+        within["tools"] = [ours if tool is first else tool for tool in tools if tool is first or not is_hosted(tool)]
         return replaced(members, tool_choice=packed(choice))
 
     def relaxed(self, members: Members, name: str, last: bool) -> Members:

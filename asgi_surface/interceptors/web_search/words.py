@@ -62,7 +62,7 @@ def strictest(wishes: Sequence[Wish]) -> Wish | None:
         return None
     uses = [wish.uses for wish in wishes if wish.uses is not None]
     allowed, blocked = ([one for wish in wishes for one in getattr(wish, name)] for name in ("allowed", "blocked"))
-    return Wish(uses=min(uses, default=None), allowed=tuple(allowed), blocked=tuple(blocked))
+    return Wish(uses=min(uses, default=None), allowed=tuple(allowed), blocked=tuple(dict.fromkeys(blocked)))
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
@@ -139,8 +139,28 @@ def located(members: Members) -> Iterator[tuple[str, Object]]:
 
 
 def beyond(place: str, said: Object, heard: Collection[str]) -> Iterator[str]:
-    """Pointers to the members of an object at a place that are not heard. What is null or false asks for nothing."""
-    return (place + token(name) for name, value in said.items() if name not in heard and value is not None and value is not False)
+    """Pointers to the members of an object at a place that are not heard, or that hold no bound which could be kept. What is null or false asks for
+    nothing.
+    """
+    for name, value in said.items():
+        if value is not None and value is not False and not (name in heard and _BOUNDS.get(name, _any)(value)):
+            yield place + token(name)
+
+
+def _any(_value: object) -> bool:
+    return True
+
+
+def _domains(value: object) -> bool:
+    return isinstance(value, list) and len(strings(value)) == len(value)
+
+
+_BOUNDS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "max_uses": lambda value: count(value) is not None,
+    "filters": lambda value: isinstance(value, dict),
+    **dict.fromkeys(("allowed_domains", "blocked_domains", "excludeDomains", "exclude_domains"), _domains),
+}
+"""Whether what a member holds is a bound."""
 
 
 def searches(raw: Raw) -> bool:
