@@ -132,7 +132,11 @@ PARTS: list[tuple[Part, dict[str, Any]]] = [
         Document(Inline("application/pdf", "JVBE"), "a.pdf"),
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"}},
     ),
-    (Document(Inline("", "JVBE")), {"type": "file", "file": {"file_data": "JVBE"}}),
+    (Document(Inline("", "JVBE")), {"type": "file", "file": {"filename": "file.bin", "file_data": "JVBE"}}),
+    (
+        Document(Inline("application/pdf", "JVBE")),
+        {"type": "file", "file": {"filename": "file.pdf", "file_data": "data:application/pdf;base64,JVBE"}},
+    ),
     (Document(Stored("file-1")), {"type": "file", "file": {"file_id": "file-1"}}),
     (Audio(Inline("audio/mpeg", "SUQz")), {"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}}),
 ]
@@ -480,7 +484,7 @@ INLINE = st.builds(Inline, st.sampled_from(["image/png", "application/pdf"]), st
 SEEN = st.one_of(
     st.builds(Text, WORDS),
     st.builds(Image, INLINE | st.just(Link("https://i/a.png")), st.sampled_from([None, "high"])),
-    st.builds(Document, INLINE | st.just(Stored("file-1")), st.none() | WORDS),
+    st.builds(Document, INLINE, WORDS.filter(bool)) | st.builds(Document, st.just(Stored("file-1")), st.none() | WORDS),
     st.builds(Audio, st.builds(Inline, st.sampled_from(["audio/wav", "audio/mp3"]), st.just("QUJD"))),
 )
 SPOKEN = TEXTS | st.lists(st.builds(Refusal, WORDS), min_size=1, max_size=1)
@@ -553,3 +557,8 @@ def placeless(value: Any) -> Any:
 @given(REQUESTS)
 def test_lifting_what_was_lowered_gives_the_request(request: Request) -> None:
     assert placeless(lift(lower(request, CUSTOM).members, request.stream).request) == request
+
+
+def test_a_made_name_of_a_file_is_named() -> None:
+    parts = (Document(Inline("application/pdf", "JVBE"), at="/a"), Document(Inline("", "JVBE"), "a.pdf", at="/b"), Document(Stored("f"), at="/c"))
+    assert emulated(target(), turns=(user(*parts),)) == [("document:name", "/a")]

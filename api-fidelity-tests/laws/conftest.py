@@ -274,8 +274,8 @@ class Drawn:
         return (*images, *documents, *((ir.Audio(WAV),) if "audio" in self.has else ()))
 
     def _named(self):
-        # Data has a name on Responses, whether it is said or not.
-        return "document.name" in self.has or RESPONSES in self.all
+        # Data has a name on OpenAI's surfaces, whether it is said or not.
+        return "document.name" in self.has or not self.all.isdisjoint({CHAT, RESPONSES})
 
     def _calls(self):
         seal = OWN if "seal.call" in self.has else None

@@ -53,11 +53,18 @@ def other_ids(request: Request, said: Callable[[str], str]) -> Iterator[Mention]
     return (Mention("call:id", part.at) for turn in request.turns for part in turn.parts if isinstance(part, Call) and said(part.id) != part.id)
 
 
-def other_names(request: Request) -> Iterator[Mention]:
-    """Documents whose name is left out beside their id, or made because bytes need one."""
-    for part in (part for turn in request.turns for part in _inner(turn.parts) if isinstance(part, Document)):
-        if isinstance(part.source, Stored) if part.name is not None else isinstance(part.source, Inline):
-            yield Mention("document:name", part.at)
+def made_names(request: Request) -> Iterator[Mention]:
+    """Documents whose name is made because bytes need one."""
+    return (Mention("document:name", part.at) for part in _documents(request) if part.name is None and isinstance(part.source, Inline))
+
+
+def left_names(request: Request) -> Iterator[Mention]:
+    """Documents whose name is left out beside their id."""
+    return (Mention("document:name", part.at) for part in _documents(request) if part.name is not None and isinstance(part.source, Stored))
+
+
+def _documents(request: Request) -> Iterator[Document]:
+    return (part for turn in request.turns for part in _inner(turn.parts) if isinstance(part, Document))
 
 
 def _by_model(turn: Turn) -> bool:

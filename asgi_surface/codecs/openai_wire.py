@@ -1,4 +1,4 @@
-"""What OpenAI's two surfaces, Chat Completions and Responses, share: the error envelope, the model list and the words for usage.
+"""What OpenAI's two surfaces, Chat Completions and Responses, share: the error envelope, the model list, the names of files and the words for usage.
 
 Knows no route and no transport.
 """
@@ -16,6 +16,8 @@ from asgi_surface.codecs.reading import count, first, mapping
 from asgi_surface.errors import GatewayError, Kind, UpstreamDetail, UpstreamError
 from asgi_surface.ir import Usage
 
+# The endings of files whose media type is not said, or named otherwise.
+_ENDINGS: Final = {"": "bin", "plain": "txt"}
 # OpenAI says `invalid_request_error` for nearly every 4xx, a wrong key included, and tells them apart by status and code.
 TYPES: Final[dict[Kind, str]] = {
     Kind.INVALID: "invalid_request_error",
@@ -93,3 +95,9 @@ def _with_reasoning(asked: int | None, answered: int | None, reasoning: int | No
     if asked is None or answered is None or not reasoning or together != asked + answered + reasoning:
         return answered
     return answered + reasoning
+
+
+def file_name(media: str) -> str:
+    """A name for a file's bytes that have none: both surfaces refuse them without, and read the kind off its ending."""
+    kind = media.partition(";")[0].rpartition("/")[2]
+    return f"file.{_ENDINGS.get(kind, kind)}"

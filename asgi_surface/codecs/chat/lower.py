@@ -14,7 +14,7 @@ from asgi_surface.codecs.base import Dialect, Lowered, Target
 from asgi_surface.codecs.chat.lower_reasoning import asked
 from asgi_surface.codecs.chat.lower_tools import Names, choice, tool
 from asgi_surface.codecs.chat.lower_turns import messages
-from asgi_surface.codecs.moved import before_calls, other_ids
+from asgi_surface.codecs.moved import before_calls, made_names, other_ids
 from asgi_surface.codecs.strict_schema import is_strict
 from asgi_surface.codecs.wishes import offered
 from asgi_surface.errors import Code, RequestError
@@ -67,7 +67,7 @@ def lower(request: Request, target: Target) -> Lowered:
     if request.stream:
         body.say("stream", True, "/stream")
         _stream_options(request.settings, target.dialect, body)
-    emulated += (*before_calls(request.turns), *other_ids(request, names.id))
+    emulated += (*before_calls(request.turns), *other_ids(request, names.id), *made_names(request))
     added = frozenset(body.members.keys() - body.origins.keys())
     return Lowered(members=body.members, origins=body.origins, added=added, aliases=names.aliases(), emulated=(*names.emulated(), *emulated))
 

@@ -13,6 +13,7 @@ from asgi_surface.codecs.base import Target
 from asgi_surface.codecs.chat.lower_reasoning import is_own, replayed
 from asgi_surface.codecs.chat.lower_tools import Names
 from asgi_surface.codecs.moved import behind
+from asgi_surface.codecs.openai_wire import file_name
 from asgi_surface.codecs.wrapping import FAILED, wrapped
 from asgi_surface.errors import Code, RequestError
 from asgi_surface.ir import Audio, Call, Document, Form, Image, Inline, Part, Reasoning, Refusal, Result, Role, Seal, Stored, Text, Turn
@@ -141,7 +142,8 @@ def _document(part: Document) -> _Said:
     if not isinstance(part.source, Inline):
         _refuse(part, "a document is given by bytes or id, not by URL")
     media, data = part.source.media, part.source.data
-    return {"type": "file", "file": name | {"file_data": f"data:{media};base64,{data}" if media else data}}
+    # OpenAI refuses bytes without a name (openai/openai-agents-python#1513).
+    return {"type": "file", "file": {"filename": part.name or file_name(media), "file_data": f"data:{media};base64,{data}" if media else data}}
 
 
 def _audio(part: Audio) -> _Said:

@@ -64,7 +64,8 @@ def lower(request: ir.Request, target: Target) -> Lowered:
             *narrowed,
             *_emulated(request, target),
             *moved.other_ids(request, lower_items.call_id),
-            *moved.other_names(request),
+            *moved.made_names(request),
+            *moved.left_names(request),
             *_moved(request.turns),
         ),
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from asgi_surface import ir
 from asgi_surface.codecs.base import Target
+from asgi_surface.codecs.openai_wire import file_name
 from asgi_surface.codecs.responses.lower_tools import as_custom, is_wrapped
 from asgi_surface.codecs.spelling import OPENAI
 from asgi_surface.codecs.wrapping import FAILED, wrapped
@@ -158,12 +159,7 @@ def _document(part: ir.Document) -> Object:
     if isinstance(part.source, ir.Link):
         return {"type": "input_file", **named, "file_url": part.source.url}
     data = _url(part.source) if part.source.media else part.source.data
-    return {"type": "input_file", "filename": part.name or f"file.{_ending(part.source.media)}", "file_data": data}
-
-
-def _ending(media: str) -> str:
-    kind = media.partition(";")[0].rpartition("/")[2]
-    return {"": "bin", "plain": "txt"}.get(kind, kind)
+    return {"type": "input_file", "filename": part.name or file_name(part.source.media), "file_data": data}
 
 
 def _audio(part: ir.Audio) -> Object:
