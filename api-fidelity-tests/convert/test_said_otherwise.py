@@ -180,3 +180,10 @@ def test_an_empty_text_beside_calls_is_nothing_lost(planned):
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     history = [HI, BLANK | {"tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": ""}]
     assert planned(CHAT, MESSAGES, messages=history).dropped == ()
+
+
+@pytest.mark.parametrize("upstream", [CHAT, RESPONSES, MESSAGES])
+def test_a_geminis_turn_without_parts_is_named_and_the_end_of_a_stream_is_not(catalog, upstream):
+    said = [{"role": role, "parts": parts} for role, parts in (("user", [{"text": "q"}]), ("model", []), ("model", [{"text": ""}]))]
+    body = json.dumps({"contents": [*said, said[0]]}).encode()
+    assert plan(Surface(GEMINI), body, catalog(upstream), model="m", stream=False).dropped == ("/contents/1",)

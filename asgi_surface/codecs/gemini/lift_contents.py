@@ -41,7 +41,7 @@ _BARE: Final = frozenset({"output", "result", "error"})
 
 
 def conversation(top: Mapping[str, Value], uses: Uses) -> tuple[ir.Turn, ...]:
-    """The instructions and every content, in order. Contents without parts say nothing."""
+    """The instructions and every content, in order. What only ended a stream, or was told in another's place, leaves no turn."""
     reader = _Reader(uses)
     if "systemInstruction" in top:
         reader.instructions(top["systemInstruction"])
@@ -50,7 +50,7 @@ def conversation(top: Mapping[str, Value], uses: Uses) -> tuple[ir.Turn, ...]:
         for content in top["contents"].items():
             reader.read(content)
         reader.end()
-    return tuple(turn for turn in whole(reader.turns) if turn.parts or turn.role is ir.Role.USER)
+    return tuple(turn for turn in whole(reader.turns) if turn.parts or turn.role is ir.Role.USER or turn.at in reader.bare)
 
 
 class _Waiting(Struct, frozen=True):
@@ -92,6 +92,7 @@ class _Reader:
         self._thoughts = Thoughts(uses)
         self._role = ir.Role.USER  # of the content that is read
         self.turns: list[ir.Turn] = []
+        self.bare: set[str] = set()  # contents without parts
         self._readers: dict[str, Callable[[Value, str, ir.Seal | None], Iterator[ir.Part]]] = {
             "functionCall": self._call,
             "functionResponse": self._result,
@@ -125,6 +126,7 @@ class _Reader:
             self.end()
         self._role = _ROLES[role]
         parts = fields["parts"].items() if "parts" in fields else []
+        self.bare |= set() if parts else {content.at}
         self.turns.append(ir.Turn(self._role, tuple(said for part in parts for said in self._part(part)), content.at))
 
     def end(self) -> None:
