@@ -118,9 +118,7 @@ class Seal(Struct, frozen=True):
 
 
 class Citation(Struct, frozen=True):
-    """A source that answer text rests on. Offsets are characters of the text, None where the surface has none. `excerpt` is what a search of the
-    gateway's gave of the page: the model read it, and only a surface with a slot for it can have the client bring it back.
-    """
+    """A source of answer text. Offsets are characters of it, None where the surface has none; `excerpt` is what the gateway's search gave of it."""
 
     url: str
     title: str = ""
