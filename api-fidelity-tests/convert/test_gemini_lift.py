@@ -194,7 +194,8 @@ def test_turns_stand_in_place():
     assert turns.request.turns == (
         ir.Turn(ir.Role.SYSTEM, (ir.Text("S", "/systemInstruction/parts/0"),), "/systemInstruction"),
         ir.Turn(ir.Role.USER, (ir.Text("a", "/contents/0/parts"),), "/contents/0"),
-        ir.Turn(ir.Role.USER, (), "/contents/2"),  # the API takes none without parts, so conversion refuses it; a model's says nothing
+        ir.Turn(ir.Role.ASSISTANT, (), "/contents/1"),  # says nothing, which the conversion tells
+        ir.Turn(ir.Role.USER, (), "/contents/2"),  # the API takes none without parts, so conversion refuses it
     )
     assert "role:function /contents/2/role" in {f"{mention.construct} {mention.pointer}" for mention in turns.mentions}
     assert lifted({"contents": HI}).request.turns[0].at == "/contents"
