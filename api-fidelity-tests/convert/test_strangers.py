@@ -127,6 +127,13 @@ def test_a_stranger_in_a_stream_is_counted_unless_it_says_nothing(surface, place
     assert streamed(surface, place, newcomer=None, another={}) == ()
 
 
+def test_a_null_that_comes_again_and_again_takes_no_second_look():
+    chunk = {"choices": [{"index": 0, "delta": {"content": "x"}, "matched_stop": None}]}
+    CHAT_FRAMES.strict.decode(json.dumps(chunk))
+    chunk["choices"][0]["matched_stop"] = 7
+    assert strangers(json.dumps(chunk).encode(), CHAT_FRAMES) == (UNKNOWN,)
+
+
 def test_strangers_of_a_stream_are_counted_once():
     decoder = CODECS[GEMINI].decoder()
     for word in "ab":

@@ -24,10 +24,14 @@ _SCALARS: Final = (None, bool, int, float, str)
 
 
 class Shape:
-    """What is known of one object: its members, the shapes of those that are looked into, and shapes by its `type` where that decides."""
+    """What is known of one object: its members, the shapes of those that are looked into, and shapes by its `type` where that decides.
+
+    `mute` are strangers that servers send with null again and again: so they cost no more than others.
+    """
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
+        self.mute: frozenset[str] = frozenset()
         self.members: dict[str, Shape] = {}
         self.kinds: dict[str, Shape] = {}
 
@@ -61,6 +65,7 @@ class Shape:
     def struct(self, **tag: Any) -> type[msgspec.Struct]:
         """An object with these members and no others, of one type where that decides."""
         fields = [(name, self._member(name), None) for name in sorted(self.names) if name != tag.get("tag_field")]
+        fields += [(name, None, None) for name in sorted(self.mute)]
         return msgspec.defstruct("Known", fields, forbid_unknown_fields=True, **tag)
 
     def _member(self, name: str) -> Any:
@@ -71,11 +76,12 @@ class Shape:
 
 
 def shape(table: str) -> Shape:
-    """Reads a codec's table: a path and members there, a line each; `.` is the answer itself, and a path may have several lines."""
+    """Reads a codec's table: a path and members there, a line each; `.` is the answer itself, and a path may have several lines. `?` marks the mute."""
     root = Shape()
     for path, *names in (line.split() for line in table.splitlines() if line):
         found = root.at(path.lstrip("."))
-        found.names |= frozenset(names)
+        found.names |= {name for name in names if not name.endswith("?")}
+        found.mute |= {name[:-1] for name in names if name.endswith("?")}
     return root
 
 

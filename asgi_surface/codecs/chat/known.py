@@ -23,10 +23,10 @@ usage.prompt_tokens_details cached_tokens audio_tokens cache_write_tokens image_
 usage.completion_tokens_details reasoning_tokens audio_tokens accepted_prediction_tokens rejected_prediction_tokens text_tokens
 """
 
-# Groq keeps usage and errors in `x_groq`, with an id of the request and the seed. Pings have a type.
+# Groq keeps usage and errors in `x_groq`, with an id of the request and the seed. Pings have a type. vLLM, SGLang and OpenRouter send nulls.
 _CHUNK: Final = """
-. obfuscation x_groq type
-choices delta
+. obfuscation x_groq type prompt_token_ids?
+choices delta token_ids? stop_reason? matched_stop? native_finish_reason?
 choices.delta.tool_calls index
 x_groq id usage error seed
 """
