@@ -626,6 +626,19 @@ def test_every_item_of_responses_stays_on_every_transport(cross, reason):
     assert (lost(document, folded.json), record.dropped) == ([], ())
 
 
+@pytest.mark.parametrize("said", [{}, {"incomplete_details": None}, {"incomplete_details": {}}])
+def test_why_a_response_is_incomplete_is_not_invented(cross, said):
+    whole = {"id": "r", "object": "response", "created_at": 1, "model": "up", "status": "incomplete", "output": []} | said
+    folded, _ = cross(RESPONSES, sse({"type": "response.incomplete", "response": whole}), stream=False)
+    answer = json.loads(folded.body)
+    assert {name: value for name, value in answer.items() if name in whole} == whole
+    assert ("incomplete_details" in answer) is bool(said)
+    streamed, _ = cross(RESPONSES, whole, stream=True)
+    last = data(streamed.body)[-1]
+    assert last["type"] == "response.incomplete"
+    assert {name: value for name, value in last["response"].items() if name == "incomplete_details"} == said
+
+
 @pytest.mark.parametrize("indexed", [True, False])
 def test_items_that_the_last_response_leaves_out_are_those_that_were_done(cross, indexed):
     done = [{"type": "response.output_item.done", "item": item, **({"output_index": place} if indexed else {})} for place, item in enumerate(ITEMS)]

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 from asgi_surface.codecs import folding, reading
 from asgi_surface.codecs.responses.decode import _ENDS
 from asgi_surface.framing import Frame
+from asgi_surface.members import Members
 
 
 class _Event(Struct):
@@ -20,6 +21,11 @@ class _Event(Struct):
 
 
 _EVENT: Final = msgspec.json.Decoder(_Event)
+
+
+def demanded(written: bytes) -> Members:
+    """The written answer's members, but for why it is incomplete: what its upstream said of that stands in its own words, or nowhere."""
+    return {name: value for name, value in folding.members(written).items() if name != "incomplete_details"}
 
 
 class ResponsesFolder:
@@ -48,13 +54,13 @@ class ResponsesFolder:
 
     def document(self, written: bytes) -> bytes:
         """The response. Its items are its own, else those that were done, else those that the pieces made."""
-        demanded, said = folding.members(written), folding.part(self._response)
+        base, said = demanded(written), folding.part(self._response)
         done = [item for _, item in sorted(self._done.items())]
-        made = folding.items(demanded["output"])
+        made = folding.items(base["output"])
         if folding.text(said.get("reasoning", folding.NULL)):  # mistral.rs: the member holds it, and stays
             made = [one for one in made if folding.text(folding.part(one)["type"]) != "reasoning"]
         found = (folding.items(said.get("output", folding.NULL)), done, made)
-        return bytes(folding.whole({**demanded, **said, "output": folding.listed(max(found, key=len))}))
+        return bytes(folding.whole({**base, **said, "output": folding.listed(max(found, key=len))}))
 
 
 folder: Final = ResponsesFolder

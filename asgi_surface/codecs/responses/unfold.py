@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from asgi_surface.codecs import folding
 from asgi_surface.codecs.base import Context, Frames
+from asgi_surface.codecs.responses.fold import demanded
 from asgi_surface.codecs.responses.write import _PREFIXES
 from asgi_surface.members import Members
 
@@ -53,7 +54,7 @@ _AT_THE_END: Final = ("usage", "incomplete_details", "error", "completed_at")
 
 def unfold(body: bytes, written: bytes, context: Context) -> Frames:
     """The events, numbered. A response without its id, or an item without one, gets those of the gateway."""
-    response = folding.members(written) | folding.members(body)
+    response = demanded(written) | folding.members(body)
     output = [_identified(folding.members(item), context, place) for place, item in enumerate(folding.items(response["output"]))]
     response["output"] = folding.listed([folding.whole(item) for item in output])
     begun = response | _NOT_YET | {name: folding.NULL for name in _AT_THE_END if name in response}
