@@ -157,6 +157,8 @@ class Passage:
             sight = _seen(watch, frame)
         except ValueError:
             return self.fail(_error(Code.UPSTREAM_BAD_RESPONSE))
+        if not sight.passes:
+            return b""
         self._chars_left -= sight.chars
         if self._chars_left < 0:
             return self.fail(_error(Code.OUTPUT_TOO_LARGE))

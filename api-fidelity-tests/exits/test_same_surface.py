@@ -386,6 +386,19 @@ def test_a_reframed_stream_that_breaks_off_ends_with_one_error(cross, last):
     assert (said["candidates"][0]["content"]["parts"], "error" in error, record.ending) == ([{"text": "a"}], True, Ending.FAILED)
 
 
+@pytest.mark.parametrize("reason", ["STOP", None])
+@pytest.mark.parametrize(("client", "stream"), [(GEMINI, True), ("array", True), (GEMINI, False)])
+def test_what_proxies_send_behind_a_gemini_stream_is_no_chunk_and_no_end(cross, client, stream, reason):
+    reply, record = cross(GEMINI, sse(gemini({"text": "a"}, reason=reason), named=False, done=True), stream=stream, client=client)
+    assert b"[DONE]" not in reply.body
+    assert (record.ending, record.code) == ((Ending.COMPLETED, None) if reason else (Ending.FAILED, Code.UPSTREAM_TRUNCATED))
+    if stream and client == GEMINI:
+        assert ["error" in one for one in data(reply.body)] == ([False] if reason else [False, True])
+    else:
+        answers = reply.json if stream else [reply.json]
+        assert (answers[0].get("candidates", [None])[0] is not None, "error" in answers[-1]) == (stream or bool(reason), not reason)
+
+
 # Messages ---------------------------------------------------------------------------------------------------------------------------------------
 
 MESSAGE = {"id": "a", "type": "message", "role": "assistant", "model": "up", "stop_sequence": None}

@@ -283,6 +283,18 @@ def test_an_end_without_a_finish_is_a_cut(heard, wires, client, origin):
     bad(heard(client, origin, wires[origin].frames[:begun]), Code.UPSTREAM_TRUNCATED)
 
 
+@pytest.mark.parametrize("client", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("finish", [{"finishReason": "STOP"}, {}])
+def test_what_proxies_send_behind_a_gemini_stream_is_no_end(heard, client, finish):
+    """Nor is it a chunk that cannot be read."""
+    said = {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "index": 0} | finish], "usageMetadata": {"promptTokenCount": 3}}
+    found = heard(client, GEMINI, [*sse(said), DONE])
+    if finish:
+        good(found, client, usage=Usage(input=3))
+    else:
+        bad(found, Code.UPSTREAM_TRUNCATED)
+
+
 @pytest.mark.parametrize(("client", "origin"), [pair for pair in PAIRS if pair[1] in (RESPONSES, MESSAGES)])
 def test_an_end_without_its_terminal_is_a_cut(heard, wires, client, origin):
     """These surfaces always say their end, so a finish is not enough."""

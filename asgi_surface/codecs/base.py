@@ -103,13 +103,14 @@ class Sight(Struct, frozen=True, gc=False):
     """What one frame, or one JSON answer, was seen to say.
 
     `chars` counts the characters of answer text, reasoning and call arguments in it; `event` is the SSE event name the official wire has for the
-    frame (b"" where the surface has none); `alive` is False for a provider's ping.
+    frame (b"" where the surface has none); `alive` is False for a provider's ping; `passes` for what no client of the surface could read, and needs not.
     """
 
     signals: tuple[Signal, ...] = ()
     chars: int = 0
     event: bytes = b""
     alive: bool = True
+    passes: bool = True
 
 
 class Watch(Protocol):

@@ -76,7 +76,7 @@ class Shape:
 
 
 def shape(table: str) -> Shape:
-    """Reads a codec's table: a path and members there, a line each; `.` is the answer itself, and a path may have several lines. `?` marks the mute."""
+    """Reads a codec's table: a path and members there, a line each; `.` is the answer, a path may have several lines, and `?` marks the mute."""
     root = Shape()
     for path, *names in (line.split() for line in table.splitlines() if line):
         found = root.at(path.lstrip("."))

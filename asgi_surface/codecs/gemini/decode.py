@@ -14,6 +14,7 @@ from asgi_surface.codecs import reading
 from asgi_surface.codecs.gemini.decode_candidate import CandidateDecoder
 from asgi_surface.codecs.gemini.known import KNOWN
 from asgi_surface.codecs.gemini.read import ANSWER, Answer
+from asgi_surface.codecs.gemini.stream import DONE
 from asgi_surface.codecs.strangers import Lookout
 from asgi_surface.errors import ErrorFacts
 from asgi_surface.events import Event, Fault, Finish, Start, UsageSeen
@@ -32,7 +33,9 @@ class GeminiDecoder:
         self._lookout = Lookout(KNOWN)
 
     def feed(self, frame: Frame) -> Iterator[Event]:
-        """The events of one chunk; its usage comes first, so that it is known when the answer begins."""
+        """The events of one chunk; its usage comes first, so that it is known when the answer begins. `[DONE]` says nothing here."""
+        if frame.data.startswith(DONE):
+            return
         if frame.data.lstrip().startswith(b"["):  # an error as Google sends it for an array stream
             yield _fault_in_array(frame.data)
             return

@@ -14,7 +14,7 @@ from asgi_surface.codecs import folding
 from asgi_surface.codecs.base import Context, Frames
 from asgi_surface.codecs.gemini import partial
 from asgi_surface.codecs.gemini.fold_grounding import Grounding
-from asgi_surface.codecs.gemini.stream import reason
+from asgi_surface.codecs.gemini.stream import DONE, reason
 from asgi_surface.framing import Frame
 from asgi_surface.members import Members
 
@@ -125,7 +125,9 @@ class GeminiFolder:
         self._candidates: dict[int, _Candidate] = {}
 
     def feed(self, frame: Frame) -> int:
-        """Takes one chunk."""
+        """Takes one chunk, or `[DONE]`."""
+        if frame.data.startswith(DONE):
+            return 0
         chunk = folding.members(frame.data)
         size = 0
         for one in folding.items(chunk.pop("candidates", folding.NULL)):

@@ -91,6 +91,9 @@ class Chunk(Struct, rename="camel"):
         return sum(candidate.size() for candidate in self.candidates or [])
 
 
+DONE: Final = b"[DONE]"
+"""What proxies send behind a stream. Google's API does not, and its SDKs would die of it."""
+_BEHIND: Final = Sight(alive=False, passes=False)
 CHUNK: Final = msgspec.json.Decoder(Chunk)
 
 
@@ -104,6 +107,8 @@ class GeminiWatch:
         """The facts of one chunk, whichever framing it came in."""
         if not frame.data:
             return reading.PING
+        if frame.data.startswith(DONE):
+            return _BEHIND
         if frame.data.lstrip().startswith(b"["):  # an error as Google sends it for an array stream
             return _fault_in_array(frame.data)
         chunk = reading.decode(CHUNK, frame.data)
