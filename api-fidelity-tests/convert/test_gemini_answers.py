@@ -45,6 +45,8 @@ PARTS = [
     ({"text": ""}, (), ()),
     ({"functionCall": {"name": "f", "id": "c1", "args": {"a": 1}}, "thoughtSignature": "t"}, (ir.Call("c1", "f", '{"a": 1}', seal=seal("t")),), ()),
     ({"functionCall": {"name": "f"}, "mediaResolution": {"level": "x"}}, (ir.Call("call_0", "f", "{}", minted=True),), ("answer:mediaResolution",)),
+    ({"functionCall": {"name": "f"}, "text": ""}, (ir.Call("call_0", "f", "{}", minted=True),), ()),
+    ({"functionCall": {"name": "f"}, "text": "a"}, (ir.Call("call_0", "f", "{}", minted=True),), ("answer:part",)),
     ({"inlineData": {"mimeType": "image/png", "data": "AA=="}}, (), ("answer:inlineData",)),
     ({"executableCode": {"code": "1"}, "text": None}, (), ("answer:executableCode",)),
     ({"hologram": {}}, (), ("answer:part",)),

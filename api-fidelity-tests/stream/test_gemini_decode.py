@@ -344,6 +344,12 @@ def test_arguments_that_come_piece_by_piece_are_put_together():
     ]
 
 
+@pytest.mark.parametrize("call", [{"name": "f"}, {"name": "f", "partialArgs": []}, {"name": "f", "willContinue": True}])
+def test_text_beside_a_call_is_named(call):
+    assert decoded(candidate({"functionCall": call, "text": ""}))[1] == []
+    assert decoded(candidate({"functionCall": call, "text": "a"}))[1] == ["answer:part"]
+
+
 def test_a_call_may_be_said_in_one_piece_under_its_own_id():
     said = {"functionCall": {"name": "f", "id": "c1", "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]}}
     assert decoded(candidate(said))[0] == [Opened(0, ir.Call("c1", "f", "")), Grew(0, '{"a":"x"}'), Closed(0)]

@@ -15,7 +15,7 @@ from asgi_surface import ir
 from asgi_surface.codecs.gemini import partial
 from asgi_surface.codecs.gemini.grounding import sources
 from asgi_surface.codecs.gemini.logprobs import OTHER, tokens
-from asgi_surface.codecs.gemini.read import NULL, Candidate, heard, identified, sealed, stopped, thinks
+from asgi_surface.codecs.gemini.read import NULL, Candidate, beside, heard, identified, sealed, stopped, thinks
 from asgi_surface.codecs.gemini.texts import Texts
 from asgi_surface.events import Cited, Closed, Event, Finish, Grew, Logged, Opened, Sealed
 from asgi_surface.soundness import ENDED
@@ -77,6 +77,7 @@ class CandidateDecoder:
     def _part(self, raw: Mapping[str, Raw]) -> Iterator[Event]:
         call = raw.get("functionCall", NULL)
         if call != NULL and (self._growing or _grows(call)):
+            self._skip(beside(raw))
             yield from self._piece(partial.piece(call), sealed(raw))
             return
         said, skipped = heard(raw)

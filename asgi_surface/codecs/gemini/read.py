@@ -120,6 +120,7 @@ _TEXT: Final = msgspec.json.Decoder(str | None)
 NULL: Final = Raw(b"null")
 _TRUE: Final = Raw(b"true")
 _READ: Final = frozenset({"thought", "thoughtSignature"})
+_CALLING: Final = _READ | {"functionCall"}
 _FEEDBACK: Final = ("blockReasonMessage", "safetyRatings")
 _TRACES: Final = {
     "finish_message": "answer:finishMessage",
@@ -187,8 +188,14 @@ def heard(raw: Mapping[str, Raw]) -> tuple[list[Said], list[str]]:
     seal, thought = sealed(raw), thinks(raw)
     text = _optional(said.pop("text", NULL))
     if "functionCall" in said:
-        return [_call(said.pop("functionCall"), seal)], _skipped(said)
+        return [_call(said["functionCall"], seal)], beside(raw)
     return list(_said(text, seal, thought=thought)), _skipped(said)
+
+
+def beside(raw: Mapping[str, Raw]) -> list[str]:
+    """The names of what stands beside the call in a part. The wire has one or the other, so text is of no kind that is known there."""
+    said = (name for name, value in raw.items() if name not in _CALLING and bytes(value) not in (b"null", b'""'))
+    return _skipped("part" if name == "text" else name for name in said)
 
 
 def _optional(raw: Raw) -> str | None:
@@ -223,7 +230,7 @@ def identified(call: ir.Call, place: int) -> ir.Call:
     return structs.replace(call, id=f"call_{place}") if call.minted else call
 
 
-def _skipped(said: Mapping[str, Raw]) -> list[str]:
+def _skipped(said: Iterable[str]) -> list[str]:
     return [name if (name := f"answer:{key}") in ROWS else "answer:part" for key in said]
 
 
