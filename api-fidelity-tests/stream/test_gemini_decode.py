@@ -254,6 +254,18 @@ def test_sources_count_over_all_of_the_text_and_are_said_once():
     assert unread == ["answer:urlContextMetadata"]
 
 
+def test_supports_may_count_the_sources_of_a_chunk_before():
+    others = {"groundingChunks": [*WEB["groundingChunks"], {"web": {"uri": "u2", "title": "t2"}}]}
+    later = {"groundingSupports": [{"segment": {"startIndex": 0, "endIndex": 1}, "groundingChunkIndices": [1, 5]}]}
+    events, unread = decoded(
+        candidate({"text": "ab"}, groundingMetadata=SUPPORTED | {"groundingSupports": []} | others),
+        candidate(finishReason="STOP", groundingMetadata=later),
+    )
+    whole = [Cited(0, ir.Citation(f"u{number}", f"t{number}")) for number in (1, 2)]
+    assert [event for event in events if isinstance(event, Cited)] == [*whole, Cited(0, ir.Citation("u2", "t2", 0, 1))]
+    assert unread == []
+
+
 CHUNKS, RECITED = "answer:groundingMetadata.groundingChunks", "answer:citationMetadata.citations"
 WITHOUT_TEXT = [
     ([candidate({"text": "a"}), candidate(CALL, finishReason="STOP"), candidate(groundingMetadata=SUPPORTED)], [CHUNKS]),

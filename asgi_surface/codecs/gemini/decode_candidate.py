@@ -17,6 +17,7 @@ from asgi_surface.codecs.gemini.grounding import sources
 from asgi_surface.codecs.gemini.logprobs import OTHER, tokens
 from asgi_surface.codecs.gemini.read import NULL, Candidate, beside, heard, identified, sealed, stopped, thinks
 from asgi_surface.codecs.gemini.texts import Texts
+from asgi_surface.codecs.reading import mapping
 from asgi_surface.events import Cited, Closed, Event, Finish, Grew, Logged, Opened, Sealed
 from asgi_surface.soundness import ENDED
 
@@ -50,6 +51,7 @@ class CandidateDecoder:
         self._waiting: int | None = None
         self._growing: _Growing | None = None
         self._cited: set[tuple[int, ir.Citation]] = set()
+        self._chunks: object = None
         self._stop: ir.Stop | None = None
 
     def feed(self, candidate: Candidate) -> Iterator[Event]:
@@ -168,7 +170,13 @@ class CandidateDecoder:
         """Sources of the open text. Gemini gives them late, counts over all that was said, and may say them again."""
         if not (candidate.grounding_metadata or candidate.citation_metadata):
             return
-        found, unread = sources(candidate.grounding_metadata, candidate.citation_metadata, self._texts)
+        grounding, recited = mapping(candidate.grounding_metadata), candidate.citation_metadata
+        found, unread = sources(grounding, recited, self._texts)
+        self._chunks = grounding.get("groundingChunks") or self._chunks
+        if grounding.get("groundingSupports") and not grounding.get("groundingChunks"):
+            # They count the sources of a chunk before. Those that they do not name have been told.
+            supported, _ = sources({**grounding, "groundingChunks": self._chunks}, None, self._texts)
+            found += [one for one in supported if one[2].end is not None]
         self._skip(unread)
         for name, place, citation in found:
             yield from self._cite(name, self._places[place], citation)
