@@ -650,3 +650,45 @@ def test_a_whole_message_beside_deltas_says_nothing_more(said: dict[str, Any]) -
 @pytest.mark.parametrize("message", [None, "Hi", [], {}, {"content": None}])
 def test_a_message_that_is_none_says_nothing(message: Any) -> None:
     assert rest(chunk({"content": ""}, choice={"message": message}), chunk({"content": "x"}, "stop"))[0][:2] == [Opened(0, Text("")), Grew(0, "x")]
+
+
+def whole(*messages: Any) -> tuple[list[Event], list[str]]:
+    """What a stream of messages says after its start, and what of it was not read."""
+    return decoded(*[chunk(choice={"message": one}) for one in messages], chunk(finish="stop"), DONE)
+
+
+def test_of_whole_messages_that_grow_only_what_is_new_is_said() -> None:
+    """A last one that says less, or nothing, takes nothing back."""
+    seal = {"type": "reasoning.encrypted", "data": "s"}
+    thought = {"reasoning_content": "t", "reasoning_details": [seal]}
+    calls = [call(None, "c1", "f", '{"a":1}'), call(None, "c2", "f", "{}")]
+    said = [{"reasoning_content": "t"}, thought, thought | {"content": "H"}, {"content": "Hi", "tool_calls": calls[:1]}, {"tool_calls": calls}]
+    events, unread = whole(*said, {"content": "Hi"}, {"content": ""})
+    grown = [(event.index, event.text) for event in events if isinstance(event, Grew)]
+    assert (grown, unread) == ([(0, "t"), (2, "H"), (2, "i"), (3, '{"a":1}'), (4, "{}")], [])
+    assert [type(event.part) for event in events if isinstance(event, Opened)] == [Reasoning, Reasoning, Text, Call, Call]
+    assert sum(isinstance(event, Sealed) for event in events) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"content": "Hel"}, {"content": "lo"}),
+        ({"content": "Hello"}, {"content": "Hel"}),
+        ({"content": "a"}, {"content": [{"type": "text", "text": "ab"}]}),
+        ({"tool_calls": [call(0, "c1", "f", "{}")]}, {"tool_calls": [call(0, "c2", "g", "{}")]}),
+    ],
+)
+def test_a_whole_message_that_says_otherwise_than_the_one_before_cannot_be_read(first: Any, second: Any) -> None:
+    with pytest.raises(ValueError, match="says otherwise"):
+        whole(first, second)
+
+
+@pytest.mark.parametrize(
+    ("message", "counted"),
+    [({"content": "Hi"}, False), ({"content": "Hi you"}, False), ({"content": "Hi you all"}, True), ({"content": ["Hi"]}, True)]
+    + [({"tool_calls": [call(0, "c1", "f", "{}")]}, True), ({"content": "Hi", "hologram": 1}, True)],
+)
+def test_what_a_whole_message_says_beyond_the_deltas_is_counted(message: Any, counted: bool) -> None:
+    _, unread = decoded(chunk({"content": "Hi "}), chunk({"content": "you"}), chunk(finish="stop", choice={"message": message}), DONE)
+    assert unread == (["answer:unknown"] if counted else [])

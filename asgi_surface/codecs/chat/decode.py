@@ -33,9 +33,10 @@ from asgi_surface.codecs.chat.read import (
     _unread,
     _words,
 )
+from asgi_surface.codecs.chat.snapshots import beyond, repeats
 from asgi_surface.codecs.chat.stream import STOPS
 from asgi_surface.codecs.chat.thoughts import thoughts as reasoned
-from asgi_surface.codecs.strangers import Lookout
+from asgi_surface.codecs.strangers import UNKNOWN, Lookout
 from asgi_surface.errors import ErrorFacts
 from asgi_surface.events import Closed, End, Event, Fault, Finish, Grew, Opened, PartEvent, Sealed, Start, UsageSeen
 from asgi_surface.framing import Frame
@@ -98,7 +99,9 @@ class _Answer:
 
     def __init__(self, number: int, parts: Iterator[int], skipped: dict[str, None]) -> None:
         self._stop: Stop | None = None
-        self._spoken = False
+        self._told = False
+        self._text: list[str] = []
+        self._whole = _NO_DELTA
         self._number = number
         self._parts = parts
         self._skipped = skipped
@@ -110,10 +113,11 @@ class _Answer:
         """What one chunk says of this answer. A finish chunk may have text and calls, which come before the finish."""
         called = self._calls.opened
         self._skipped |= _filtered(choice)
-        yield from self._delta(choice.delta or _NO_DELTA, _logprobs(choice.logprobs, self._skipped))
-        # Some servers put the whole message beside the deltas, or in their place: it is news only while no delta has said anything.
-        if not (self._spoken or self._calls.opened) and bytes(choice.message).startswith(b"{"):
-            yield from self._delta(reading.decode(_SNAPSHOT, bytes(choice.message)), None)
+        told = list(self._delta(choice.delta or _NO_DELTA, _logprobs(choice.logprobs, self._skipped)))
+        yield from told
+        self._told = self._told or bool(told)
+        if bytes(choice.message).startswith(b"{"):
+            yield from self._message(reading.decode(_SNAPSHOT, bytes(choice.message)))
         stop = reading.reason(STOPS, choice.finish_reason)
         if stop is not None:
             self._stop = stop
@@ -129,6 +133,17 @@ class _Answer:
         if delta.tool_calls or delta.function_call:
             for piece in _pieces(delta):
                 yield from self._call(piece)
+
+    def _message(self, message: _Delta) -> Iterator[PartEvent]:
+        """Some servers put the whole message beside the deltas, or in their place: it is news only while no delta has said anything."""
+        if self._told:
+            again = repeats(message.content, "".join(self._text)) and len(message.tool_calls or ()) <= self._calls.opened
+            self._skipped |= {} if again else {UNKNOWN: None}
+            return
+        for place, call in enumerate(message.tool_calls or ()):
+            call.index = place if call.index is None else call.index
+        news, self._whole = beyond(self._whole, message)
+        yield from self._delta(news, None)
 
     def done(self) -> Iterator[PartEvent]:
         """Nothing more comes. A further answer without a finish is missed only where it has a part, so one that gave its role alone gets one.
@@ -160,12 +175,13 @@ class _Answer:
         yield Grew(part, text)
         if kind is Text:
             self._notes.grew(text)
+            self._text.append(text)
 
     def _open(self, kind: type[Reasoning | Text | Refusal]) -> Generator[PartEvent, None, int]:
         if self._flat is None or self._flat[0] is not kind:
             yield from self._close()
             yield from self._calls.close_whole()
-            self._flat, self._spoken = (kind, next(self._parts)), True
+            self._flat = kind, next(self._parts)
             self._notes.opened(self._flat[1] if kind is Text else None)
             yield Opened(self._flat[1], _FLAT[kind], self._number)
         return self._flat[1]

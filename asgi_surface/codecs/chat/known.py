@@ -34,5 +34,5 @@ x_groq id usage error seed
 KNOWN: Final = shape(_TABLE)
 """A whole answer, by path."""
 
-FRAMES: Final = shape(_TABLE.replace("choices.message", "choices.delta") + _CHUNK)
+FRAMES: Final = shape(_TABLE + _TABLE.replace("choices.message", "choices.delta") + _CHUNK)
 """A chunk, by path."""
