@@ -559,6 +559,22 @@ def test_usage_that_no_chunk_told_is_no_member_of_a_chat_document(cross):
     assert (reply.json["choices"][0]["message"]["content"], "usage" in reply.json) == ("aa", False)
 
 
+@pytest.mark.parametrize("last", [{}, {"content": ""}, {"content": "Hi", "extra": [1]}, {"content": None, "tool_calls": []}])
+@pytest.mark.parametrize("beside", [True, False])
+def test_whole_messages_in_a_chat_stream_stand_in_its_document(cross, beside, last):
+    """Beside deltas and in their place. What the last of them leaves out stands."""
+    more = {name: value for name, value in last.items() if value}
+    asked = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}, "note": 1}
+    said = {"role": "assistant", "content": "Hi", "tool_calls": [asked]}
+    deltas = [{"delta": said | {"tool_calls": [asked | {"index": 0}]}}] if beside else []
+    told = [*deltas, {"message": last if beside else said}, {"message": last}, {"delta": {}, "finish_reason": "tool_calls"}]
+    stream = sse(*({**HEAD, "choices": [{"index": 0} | one]} for one in told), named=False, done=True)
+    folded, record = cross(CHAT, stream, stream=False)
+    [choice] = folded.json["choices"]
+    assert {name: value for name, value in choice["message"].items() if value is not None} == said | more
+    assert record.stop == "tools"
+
+
 def test_calls_of_a_chat_stream_keep_what_stands_beside_them(cross):
     proof = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
     deltas = [

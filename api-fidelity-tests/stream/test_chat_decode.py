@@ -686,8 +686,14 @@ def test_a_whole_message_that_says_otherwise_than_the_one_before_cannot_be_read(
 
 @pytest.mark.parametrize(
     ("message", "counted"),
-    [({"content": "Hi"}, False), ({"content": "Hi you"}, False), ({"content": "Hi you all"}, True), ({"content": ["Hi"]}, True)]
-    + [({"tool_calls": [call(0, "c1", "f", "{}")]}, True), ({"content": "Hi", "hologram": 1}, True)],
+    [
+        ({"content": "Hi"}, False),
+        ({"content": "Hi you"}, False),
+        ({"content": "Hi you all"}, True),
+        ({"content": ["Hi"]}, True),
+        ({"tool_calls": [call(0, "c1", "f", "{}")]}, True),
+        ({"content": "Hi", "hologram": 1}, True),
+    ],
 )
 def test_what_a_whole_message_says_beyond_the_deltas_is_counted(message: Any, counted: bool) -> None:
     _, unread = decoded(chunk({"content": "Hi "}), chunk({"content": "you"}), chunk(finish="stop", choice={"message": message}), DONE)

@@ -26,6 +26,7 @@ _DELTA: Final = msgspec.json.Decoder(_Delta)
 _CALLS: Final = ("tool_calls", "function_call")
 _OWN: Final = frozenset({"index", "id", "type", "function", "custom"})  # of a call: what is put together of it; the rest is kept beside
 _CHUNKS: Final = frozenset({"choices", "object", "obfuscation"})  # what a document has no place for, or says otherwise
+_NOTHING: Final = (b"null", b'""', b"[]")
 _BLANK: Final[Members] = {"role": folding.raw("assistant"), "content": folding.NULL}
 
 
@@ -35,6 +36,7 @@ class _Choice:
     def __init__(self) -> None:
         self._members: Members = {}
         self._message: Tree = {}
+        self._whole: Members = {}  # what messages in the place of deltas, or beside them, have said
         self._lists: dict[str, list[Raw]] = {}
         self._logprobs: dict[str, list[Raw]] = {}
         self._calls = Calls(itertools.count(), 0)
@@ -50,6 +52,8 @@ class _Choice:
             self._message[name] = grown(self._message.get(name), reading.decode(_ANY, bytes(value)), name, always=name != "role")
         if called:
             self._called(delta, called[0])
+        whole = folding.part(said.pop("message", folding.NULL))
+        folding.latest(self._whole, _news(whole, self._whole))
         _extend(self._logprobs, folding.part(said.pop("logprobs", folding.NULL)))
         folding.latest(self._members, folding.weighed(self._members, _extend(self._lists, said), "finish_reason", _REASON))
         return size
@@ -62,12 +66,13 @@ class _Choice:
             for _ in self._calls.take(call, piece):
                 pass  # what it says is in the written answer
             said = folding.members(raws[piece.position]) if raws else {}
-            folding.latest(self._beside.setdefault(call, {}), {name: value for name, value in said.items() if name not in _OWN})
+            folding.latest(self._beside.setdefault(call, {}), _others(said))
 
     def whole(self, written: Members) -> Raw:
         """The choice as a document has it. Calls are said as they were put together."""
         message = _BLANK | {name: folding.raw(plain(value)) for name, value in self._message.items()}
         message |= self._put_together(folding.members(written["message"]))
+        message |= {name: value for name, value in _news(self._whole, message).items() if name != "tool_calls" or self._beside}
         logprobs = folding.whole({name: folding.listed(entries) for name, entries in self._logprobs.items()}) if self._logprobs else folding.NULL
         lists = {name: folding.listed(elements) for name, elements in self._lists.items()}
         return folding.whole({"index": written["index"], "message": folding.whole(message), "logprobs": logprobs} | lists | self._members)
@@ -76,6 +81,7 @@ class _Choice:
         said: Members = {name: written[name] for name in _CALLS if name in written}
         if "tool_calls" in said:
             beside = [members for call, members in sorted(self._beside.items(), key=lambda one: one[0].part or 0) if call.part is not None]
+            beside = beside or [_others(folding.members(call)) for call in folding.items(self._whole.get("tool_calls", folding.NULL))]
             calls = map(folding.members, folding.items(said["tool_calls"]))
             said["tool_calls"] = folding.listed([folding.whole(_native(call) | more) for call, more in zip(calls, beside, strict=True)])
         return said
@@ -115,6 +121,16 @@ class ChatFolder:
 def _index(said: Members) -> int:
     index = bytes(said.get("index", b"0"))
     return int(index) if index.isdigit() else 0
+
+
+def _news(said: Members, known: Members) -> Members:
+    """What a message says. Nothing in the place of something takes nothing back."""
+    return {name: value for name, value in said.items() if bytes(value) not in _NOTHING or name not in known}
+
+
+def _others(call: Members) -> Members:
+    """What stands beside a call's own members."""
+    return {name: value for name, value in call.items() if name not in _OWN}
 
 
 def _native(call: Members) -> Members:

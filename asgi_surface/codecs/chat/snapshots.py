@@ -1,4 +1,4 @@
-"""Whole messages in a stream: what a later one says beyond those before it, or beyond the deltas. Knows no frames, and nothing of what members mean."""
+"""Whole messages in a stream: what each says beyond those before it, or beyond the deltas. Knows no frames, nor what members mean."""
 
 from __future__ import annotations
 
