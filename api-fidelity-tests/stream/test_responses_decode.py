@@ -188,7 +188,6 @@ STREAMS = {
             delta("output_text", 0, "One", "m1"),
             event("output_text.annotation.added", **at(0, "m1", 0), annotation=CITED, annotation_index=0),
             event("output_text.annotation.added", **at(0, "m1", 0), annotation={"type": "file_path"}, annotation_index=1),
-            event("output_text.annotation.added", **at(7, "nobody", 0), annotation=CITED),
             done(0, message(text("One", annotations=[CITED, CITED]))),
         ],
         [Opened(0, Text("")), Grew(0, "One"), Cited(0, SOURCE), Cited(0, SOURCE), Closed(0)],
@@ -558,6 +557,31 @@ def part_added(index, known, what):
     return event("content_part.added", **at(index, known, 0), part=what)
 
 
+def part_done(index, known, what):
+    return event("content_part.done", **at(index, known, 0), part=what)
+
+
+def summary_done(words):
+    return event("reasoning_summary_part.done", **at(0, "rs"), summary_index=0, part={"type": "summary_text", "text": words})
+
+
+def source(known, annotation=CITED):
+    return event("output_text.annotation.added", **at(0, known, 0), annotation=annotation, annotation_index=0)
+
+
+@pytest.mark.parametrize("known", ["m1", "nobody", "rs_1"])
+@pytest.mark.parametrize("annotation", [CITED, {"type": "file_path"}])
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_annotation_of_no_text_is_told_or_counted(known, annotation, whole):
+    """What an item's own snapshot leaves out that it is no source of is none of its text's."""
+    words = delta("output_text", 0, "Hi", "m1")
+    ends = [done(0, message(text("Hi", annotations=[CITED])))] if whole else []
+    found, unread = decoded(CREATED, added(1, reasoning()), MESSAGE, words, *ends, source(known, annotation) | {"output_index": 9}, completed())
+    counted = known != "m1" or (annotation != CITED and not whole)
+    assert unread == (["answer:unknown"] if counted else [])
+    assert sum(isinstance(one, Cited) for one in found) == (whole or (known, annotation) == ("m1", CITED))
+
+
 @pytest.mark.parametrize(
     ("events", "said"),
     [
@@ -570,7 +594,22 @@ def part_added(index, known, what):
         ([added(0, message(text("Hi"))), delta("output_text", 0, "Ho", "m1")], [Opened(0, Text("")), Grew(0, "Ho"), Closed(0)]),
         ([added(0, message(text("Hi"))), done(0, message(text("Ho")))], [Opened(0, Text("")), Grew(0, "Ho"), Closed(0)]),
         ([added(0, reasoning("thought", encrypted_content="half"))], []),
-        ([part_added(0, "m1", text("of no item"))], []),
+        # What was never announced is an item all the same.
+        ([part_added(0, "m1", text("Hi"))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
+        ([part_added(0, "m1", text(""))], []),
+        ([part_added(0, "m1", {"type": "reasoning_text", "text": "hm"})], []),
+        ([part_added(0, "m1", {"type": "output_text", "text": 1})], []),
+        ([part_added(0, "m1", text("H")), part_done(0, "m1", text("Hi"))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
+        ([part_done(0, None, text("Hi"))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
+        ([part_done(0, None, text("Hi", annotations=[CITED]))], [Opened(0, Text("")), Grew(0, "Hi"), Cited(0, SOURCE), Closed(0)]),
+        ([part_done(0, "rs", {"type": "reasoning_text", "text": "hm"})], [Opened(0, Reasoning("")), Grew(0, "hm"), Closed(0)]),
+        ([summary_done("hm")], [Opened(0, Reasoning("")), Grew(0, "hm"), Closed(0)]),
+        (
+            [delta("reasoning_summary_text", 0, "h", "rs", summary_index=0), summary_done("hm")],
+            [Opened(0, Reasoning("")), Grew(0, "h"), Grew(0, "m"), Closed(0)],
+        ),
+        # A source before its text.
+        ([source("m1"), delta("output_text", 0, "Hi", "m1")], [Opened(0, Text("")), Grew(0, "Hi"), Cited(0, SOURCE), Closed(0)]),
     ],
 )
 def test_an_item_of_which_nothing_else_came_has_said_all_as_it_began(events, said):

@@ -46,6 +46,11 @@ class _Facts(Struct):
     service_tier: Any = None
 
 
+class _Part(Struct):
+    type: Any = None
+    text: Any = None
+
+
 class _Listed(Struct):
     output: list[Raw] | None = None
 
@@ -53,6 +58,7 @@ class _Listed(Struct):
 _EVENT: Final = msgspec.json.Decoder(_Event)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
 _FACTS: Final = msgspec.json.Decoder(_Facts)
+_PART: Final = msgspec.json.Decoder(_Part)
 _LISTED: Final = msgspec.json.Decoder(_Listed)
 _RAWS: Final = msgspec.json.Decoder(list[Raw])
 
@@ -71,6 +77,8 @@ _DELTAS: Final = {
     "response.reasoning_summary_text.delta": _SUMMARY,
     "response.reasoning_text.delta": _WORDS,
 }
+# Parts of reasoning items, which are no parts of answers.
+_THOUGHTS: Final = {"summary_text": _SUMMARY, "reasoning_text": _WORDS}
 # What says all of a strand, and the member it stands in.
 _DONES: Final = {
     "response.output_text.done": (_TEXT, "text"),
@@ -85,9 +93,8 @@ _SILENT: Final = frozenset(
         "response.created",
         "response.queued",
         "response.in_progress",
-        # Each strand begins with its first word, and the snapshot of its item repeats it.
+        # Each strand begins with its first word, and the snapshot of the part repeats it.
         "response.reasoning_summary_part.added",
-        "response.reasoning_summary_part.done",
     }
 )
 # `response.cancelled` is not in the SDK; who sends it has ended.
@@ -182,11 +189,19 @@ class ResponsesDecoder:
             yield Finish(Stop.TOOLS) if called and event == Finish(Stop.END) else event
 
 
+def _content(ledger: Ledger, event: _Event, place: Place) -> Iterable[Event]:
+    """A snapshot of one part of an item."""
+    part = reading.decode(_PART, bytes(event.part) or b"{}")
+    voice = _THOUGHTS.get(part.type) if isinstance(part.type, str) else None
+    return ledger.content(place, event.part) if voice is None else ledger.said(voice, place, reading.string(part.text) or "")
+
+
 _TAKES: Final[dict[str, Callable[[Ledger, _Event, Place], Iterable[Event]]]] = {
     "response.output_item.added": lambda ledger, event, place: ledger.announced(event.item, place.index),
     "response.output_item.done": lambda ledger, event, place: ledger.whole(event.item, place.index),
     "response.content_part.added": lambda ledger, event, place: ledger.opened(place, event.part),
-    "response.content_part.done": lambda ledger, event, place: ledger.content(place, event.part),
+    "response.content_part.done": _content,
+    "response.reasoning_summary_part.done": _content,
     "response.output_text.annotation.added": lambda ledger, event, place: ledger.cited(place, event.annotation),
 }
 

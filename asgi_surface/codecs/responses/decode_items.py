@@ -13,9 +13,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asgi_surface.codecs import reading
+from asgi_surface.codecs.responses.decode_parts import OpenPart, rest_of
 from asgi_surface.codecs.responses.read import read, whole_item
-from asgi_surface.events import Cited, Closed, Grew, Logged, Opened, PartEvent, Sealed
-from asgi_surface.ir import Call, Form, Part, Reasoning, Refusal, Response, Text
+from asgi_surface.codecs.strangers import UNKNOWN
+from asgi_surface.events import Opened, PartEvent
+from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Text
 
 _Blank = Text | Reasoning | Call | Refusal
 
@@ -55,42 +57,6 @@ _Key = tuple[str, int]
 _ONLY: Final[_Key] = ("", 0)
 
 
-class _Part:
-    """A part that was opened."""
-
-    __slots__ = ("cited", "index", "open", "pieces")
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.pieces: list[str] = []
-        self.cited = 0
-        self.open = True
-
-    def grow(self, text: str) -> Iterator[PartEvent]:
-        if text:
-            self.pieces.append(text)
-            yield Grew(self.index, text)
-
-    def log(self, entries: list[Raw]) -> Iterator[PartEvent]:
-        if entries:
-            yield Logged(self.index, Raw(b"[" + b",".join(entries) + b"]"))
-
-    def complete(self, said: Part) -> Iterator[PartEvent]:
-        """What a snapshot of the part adds to it."""
-        yield from self.grow(_rest(self.pieces, said.arguments if isinstance(said, Call) else getattr(said, "text", "")))
-        if isinstance(said, Text):
-            yield from (Cited(self.index, citation) for citation in said.citations[self.cited :])
-        if isinstance(said, Reasoning) and said.seal is not None:
-            yield Sealed(self.index, said.seal)
-
-    def close(self, rest: str = "") -> Iterator[PartEvent]:
-        """The end, once. `rest` stands for what never came."""
-        if self.open:
-            self.open = False
-            yield from () if self.pieces else self.grow(rest)
-            yield Closed(self.index)
-
-
 class _Item:
     """One output item: its texts by strand, and the parts that came of them. Contents of a message are parts each, other items are one part."""
 
@@ -102,12 +68,12 @@ class _Item:
         self.ids = ids
         self.call: Call | None = None
         self.began = b""
-        self.contents: list[Raw] = []
+        self.contents: dict[int, Raw] = {}
         self.done = False
         self.logged = 0
         self.strands: dict[_Key, list[str]] = {}
-        self.parts: list[_Part] = []
-        self.by_key: dict[_Key, _Part] = {}
+        self.parts: list[OpenPart] = []
+        self.by_key: dict[_Key, OpenPart] = {}
 
     def key(self, strand: _Key) -> _Key:
         return strand if self.kind == "message" else _ONLY
@@ -126,7 +92,8 @@ class _Item:
         """What the item held as it was announced, where nothing else was ever said of it. What reasoning holds then is no whole token."""
         if self.done or self.kind == "reasoning" or any(part.pieces for part in self.parts):
             return b""
-        return b'{"type":"message","content":[%b]}' % b",".join(map(bytes, self.contents)) if self.contents else self.began
+        contents = [bytes(raw) for _, raw in sorted(self.contents.items())]
+        return b'{"type":"message","content":[%b]}' % b",".join(contents) if contents else self.began
 
     def close(self, rest: str = "") -> Iterator[PartEvent]:
         """The end of what is open. `rest` stands for what never came."""
@@ -145,6 +112,7 @@ class Ledger:
     def __init__(self) -> None:
         self.unread: list[str] = []
         self.called = False
+        self._apart: list[tuple[Place, Raw]] = []
         self._items: list[_Item] = []
         self._by_id: dict[str, _Item] = {}
         self._by_place: dict[tuple[str, int], list[_Item]] = {}
@@ -169,10 +137,10 @@ class Ledger:
             yield from self._named(item, seen)
 
     def opened(self, place: Place, raw: Raw) -> Iterator[PartEvent]:
-        """A content part of a message begins. What it holds already is left to what follows, as an item's is."""
-        item = self._seek("message", place)
+        """A content part of a message begins. What it holds already is left to what follows, as an item's is: also of a message nobody announced."""
+        item = self._seek("message", place) or (self._item("message", place) if _speaks(raw) else None)
         if item is not None and raw:
-            item.contents.append(raw)
+            item.contents[place.number] = raw
         return iter(())
 
     def grew(self, voice: Voice, place: Place, text: str, logprobs: list[Raw]) -> Iterator[PartEvent]:
@@ -194,25 +162,26 @@ class Ledger:
     def said(self, voice: Voice, place: Place, text: str) -> Iterator[PartEvent]:
         """All of a strand so far."""
         item = self._item(voice.kind, place)
-        if rest := _rest(item.strands.get((voice.strand, place.number), []), text):
+        if rest := rest_of(item.strands.get((voice.strand, place.number), []), text):
             yield from self.grew(voice, place, rest, [])
 
     def cited(self, place: Place, annotation: Raw) -> Iterator[PartEvent]:
-        """A source. What is no source is named by the snapshot that repeats it."""
-        part = self._content(place, "text")
-        if part is not None:
-            (text,) = _read(b'{"type":"message","content":[{"type":"output_text","text":"-","annotations":[%b]}]}' % annotation).parts
-            found = text.citations if isinstance(text, Text) else ()
-            part.cited += len(found)
-            yield from (Cited(part.index, citation) for citation in found)
+        """A source. One of no open text, and what is no source, is left to the snapshot that repeats it."""
+        part, found = self._content(place, "text"), _sources(annotation)
+        if part is None or not found:
+            self._apart.append((place, annotation))
+        else:
+            yield from part.cite(found)
 
     def content(self, place: Place, raw: Raw) -> Iterator[PartEvent]:
-        """A snapshot of one content part of a message, which ends it."""
+        """A snapshot of one content part of a message, which ends it. One of which nothing was said is left to the item's."""
         for said in _read(b'{"type":"message","content":[%b]}' % raw).parts:
             part = self._content(place, "refusal" if isinstance(said, Refusal) else "text")
             if part is not None:
                 yield from part.complete(said)
                 yield from part.close()
+            else:
+                yield from self.opened(place, raw)
 
     def whole(self, raw: Raw, index: int | None) -> Iterator[PartEvent]:
         """A snapshot of an item, which ends it."""
@@ -244,10 +213,21 @@ class Ledger:
         """The answer ends with these items; `ended` says that it was not cut. Raises `ValueError` when a call has never said its name."""
         for index, raw in enumerate(output):
             yield from self.whole(raw, index)
+        for place, annotation in self._apart:
+            yield from self._rested(place, annotation)
         for item in self._items:
             yield from self._begun(item)
             item.demand_name()
             yield from item.close("{}" if ended and item.kind == "function_call" else "")
+
+    def _rested(self, place: Place, annotation: Raw) -> Iterator[PartEvent]:
+        """An annotation that nothing was made of, at the end. What a snapshot of its item has not repeated belongs to no text."""
+        item, part, found = self._seek("message", place), self._content(place, "text"), _sources(annotation)
+        if part is not None:
+            yield from part.cite(found)
+        told = [] if item is None else [citation for one in item.parts for citation in one.cited]
+        if any(citation not in told for citation in found) or (not found and (item is None or not item.done)):
+            self.unread += () if UNKNOWN in self.unread else (UNKNOWN,)
 
     def _begun(self, item: _Item) -> Iterator[PartEvent]:
         """What an item said as it began, and never again."""
@@ -279,8 +259,8 @@ class Ledger:
         for strand in item.strands.values():
             yield from part.grow("".join(strand))
 
-    def _open(self, item: _Item, blank: _Blank, key: _Key) -> Generator[PartEvent, None, _Part]:
-        part = item.by_key[item.key(key)] = _Part(self._opened)
+    def _open(self, item: _Item, blank: _Blank, key: _Key) -> Generator[PartEvent, None, OpenPart]:
+        part = item.by_key[item.key(key)] = OpenPart(self._opened)
         item.parts.append(part)
         self._opened += 1
         self.called |= isinstance(blank, Call)
@@ -295,7 +275,7 @@ class Ledger:
         ids = _ids(place.id)
         return self._found(ids) or self._fitting(kind, ids, place.index)
 
-    def _content(self, place: Place, strand: str) -> _Part | None:
+    def _content(self, place: Place, strand: str) -> OpenPart | None:
         """The part of a message's content, while it is open."""
         item = self._seek("message", place)
         part = None if item is None else item.by_key.get((strand, place.number))
@@ -331,11 +311,19 @@ def _read(item: bytes) -> Response:
     return read(b'{"status":"incomplete","output":[%b]}' % item)
 
 
+def _speaks(content: Raw) -> bool:
+    """Whether a content part of a message holds words."""
+    try:
+        return any(getattr(part, "text", "") for part in _read(b'{"type":"message","content":[%b]}' % content).parts)
+    except ValueError:
+        return False
+
+
+def _sources(annotation: Raw) -> tuple[Citation, ...]:
+    """The source that an annotation is; none where it is something else."""
+    (text,) = _read(b'{"type":"message","content":[{"type":"output_text","text":"-","annotations":[%b]}]}' % annotation).parts
+    return text.citations if isinstance(text, Text) else ()
+
+
 def _ids(*values: object) -> set[str]:
     return {value for value in values if isinstance(value, str) and value}
-
-
-def _rest(pieces: list[str], whole: str) -> str:
-    """What a snapshot adds. One that says it otherwise adds nothing: what was streamed stands."""
-    said = "".join(pieces)
-    return whole[len(said) :] if whole.startswith(said) else ""
