@@ -201,6 +201,12 @@ def test_sources_are_said_last_in_bytes_of_the_part_that_neighbouring_texts_are(
     }
 
 
+def test_a_source_rests_on_no_words_behind_its_own_text(grammar):
+    events = [*cited(0, "a", ir.Citation("u1", "", 0, 9)), *cited(1, "b", ir.Citation("u2", "", 7, 9))]
+    supports = written(grammar, *events)[-1]["candidates"][0]["groundingMetadata"]["groundingSupports"]
+    assert [(one["segment"]["startIndex"], one["segment"]["endIndex"], one["segment"]["text"]) for one in supports] == [(0, 1, "a"), (2, 2, "")]
+
+
 def token(word):
     return Raw(json.dumps([{"token": word, "logprob": -0.5, "bytes": [97], "top_logprobs": []}]).encode())
 

@@ -97,9 +97,10 @@ def _cite(name: str, source: Mapping[str, Any], index: int, segment: Mapping[str
 
 
 def within(text: str, citation: Citation) -> Citation:
-    """The citation with its place in its text: one without offsets rests on all of it."""
-    whole = citation.start is None or citation.end is None
-    return structs.replace(citation, start=0, end=len(text)) if whole else citation
+    """The citation with its place in its text: one without offsets rests on all of it, and none on what comes behind."""
+    if citation.start is None or citation.end is None:
+        return structs.replace(citation, start=0, end=len(text))
+    return structs.replace(citation, start=min(citation.start, len(text)), end=min(citation.end, len(text)))
 
 
 def metadata(cited: Sequence[tuple[int, str, Sequence[Citation]]], searches: Sequence[Search]) -> Json | None:
