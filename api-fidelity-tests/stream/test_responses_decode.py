@@ -597,8 +597,6 @@ def test_an_annotation_of_no_text_is_told_or_counted(known, annotation, whole):
         # What was never announced is an item all the same.
         ([part_added(0, "m1", text("Hi"))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
         ([part_added(0, "m1", text(""))], []),
-        ([part_added(0, "m1", {"type": "reasoning_text", "text": "hm"})], []),
-        ([part_added(0, "m1", {"type": "output_text", "text": 1})], []),
         ([part_added(0, "m1", text("H")), part_done(0, "m1", text("Hi"))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
         ([part_done(0, None, text("Hi"))], [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)]),
         ([part_done(0, None, text("Hi", annotations=[CITED]))], [Opened(0, Text("")), Grew(0, "Hi"), Cited(0, SOURCE), Closed(0)]),
@@ -608,12 +606,39 @@ def test_an_annotation_of_no_text_is_told_or_counted(known, annotation, whole):
             [delta("reasoning_summary_text", 0, "h", "rs", summary_index=0), summary_done("hm")],
             [Opened(0, Reasoning("")), Grew(0, "h"), Grew(0, "m"), Closed(0)],
         ),
+        # One content in deltas, the other whole.
+        (
+            [MESSAGE, delta("output_text", 0, "Hi", "m1"), part_done(0, "m1", text("Ho")) | {"content_index": 1}],
+            [Opened(0, Text("")), Grew(0, "Hi"), Opened(1, Text("")), Grew(1, "Ho"), Closed(0), Closed(1)],
+        ),
+        (
+            [MESSAGE, part_added(0, "m1", text("")), delta("output_text", 0, "Hi", "m1") | {"content_index": 1}],
+            [Opened(0, Text("")), Grew(0, "Hi"), Closed(0)],
+        ),
         # A source before its text.
         ([source("m1"), delta("output_text", 0, "Hi", "m1")], [Opened(0, Text("")), Grew(0, "Hi"), Cited(0, SOURCE), Closed(0)]),
     ],
 )
 def test_an_item_of_which_nothing_else_came_has_said_all_as_it_began(events, said):
     assert body(*events) == said
+
+
+def test_words_of_no_message_in_the_place_of_a_messages_are_counted():
+    found, unread = decoded(CREATED, part_added(0, "m1", {"type": "reasoning_text", "text": "hm"}), completed())
+    assert (found, unread) == ([START, *ended()], ["answer:unknown"])
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        part_added(0, "m1", {"type": "output_text", "text": 1}),
+        added(0, item("message", "m1", content="Hi")),
+        added(0, item("function_call", "fc_1", call_id="c1", name="f", arguments={"a": 1})),
+    ],
+)
+def test_what_only_a_beginning_says_and_nobody_can_read_is_no_answer(told):
+    with pytest.raises(ValueError, match="ValidationError"):
+        decoded(CREATED, told, completed())
 
 
 def test_a_hosted_tool_that_was_announced_alone_is_named():

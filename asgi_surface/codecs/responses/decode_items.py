@@ -14,10 +14,11 @@ from msgspec import Raw, Struct
 
 from asgi_surface.codecs import reading
 from asgi_surface.codecs.responses.decode_parts import OpenPart, rest_of
-from asgi_surface.codecs.responses.read import read, whole_item
+from asgi_surface.codecs.responses.decode_snapshots import is_of_message, message, read_item, says, sources
+from asgi_surface.codecs.responses.read import whole_item
 from asgi_surface.codecs.strangers import UNKNOWN
 from asgi_surface.events import Opened, PartEvent
-from asgi_surface.ir import Call, Citation, Form, Part, Reasoning, Refusal, Response, Text
+from asgi_surface.ir import Call, Form, Part, Reasoning, Refusal, Response, Text
 
 _Blank = Text | Reasoning | Call | Refusal
 
@@ -53,6 +54,8 @@ _SEEN: Final = msgspec.json.Decoder(_Seen)
 _RAWS: Final = msgspec.json.Decoder(list[Raw])
 _FORMS: Final = {"function_call": Form.FUNCTION, "custom_tool_call": Form.CUSTOM}
 _BLANKS: Final[dict[type, _Blank]] = {Text: Text(""), Reasoning: Reasoning(""), Refusal: Refusal("")}
+# What does not say anything in its words says nothing; other items are named.
+_SAYING: Final = frozenset({"message", *_FORMS})
 _Key = tuple[str, int]
 _ONLY: Final[_Key] = ("", 0)
 
@@ -88,12 +91,19 @@ class _Item:
         """A call without arguments, which may have been cut off before them: where the item does not say it, the answer's end will."""
         return self.kind == "function_call" and not any(part.pieces for part in self.parts)
 
-    def beginning(self) -> bytes:
-        """What the item held as it was announced, where nothing else was ever said of it. What reasoning holds then is no whole token."""
-        if self.done or self.kind == "reasoning" or any(part.pieces for part in self.parts):
-            return b""
-        contents = [bytes(raw) for _, raw in sorted(self.contents.items())]
-        return b'{"type":"message","content":[%b]}' % b",".join(contents) if contents else self.began
+    def unheard(self) -> Iterator[tuple[bytes, list[OpenPart]]]:
+        """What the item, or a content of it, held as it was announced, where nothing else was ever said of that; with the parts that wait for it.
+
+        What reasoning holds then is no whole token.
+        """
+        if self.done or self.kind == "reasoning":
+            return
+        for number, raw in sorted(self.contents.items()):
+            parts = [part for (_, place), part in self.by_key.items() if place == number]
+            if says(raw) and not any(part.pieces for part in parts):
+                yield message(raw), parts
+        if not self.contents and not any(part.pieces for part in self.parts) and (self.kind not in _SAYING or says(self.began)):
+            yield self.began, self.parts
 
     def close(self, rest: str = "") -> Iterator[PartEvent]:
         """The end of what is open. `rest` stands for what never came."""
@@ -138,7 +148,12 @@ class Ledger:
 
     def opened(self, place: Place, raw: Raw) -> Iterator[PartEvent]:
         """A content part of a message begins. What it holds already is left to what follows, as an item's is: also of a message nobody announced."""
-        item = self._seek("message", place) or (self._item("message", place) if _speaks(raw) else None)
+        item = self._seek("message", place)
+        if item is None and says(raw):
+            if not is_of_message(raw):
+                self._strange()
+                return iter(())
+            item = self._item("message", place)
         if item is not None and raw:
             item.contents[place.number] = raw
         return iter(())
@@ -167,7 +182,7 @@ class Ledger:
 
     def cited(self, place: Place, annotation: Raw) -> Iterator[PartEvent]:
         """A source. One of no open text, and what is no source, is left to the snapshot that repeats it."""
-        part, found = self._content(place, "text"), _sources(annotation)
+        part, found = self._content(place, "text"), sources(annotation)
         if part is None or not found:
             self._apart.append((place, annotation))
         else:
@@ -175,7 +190,7 @@ class Ledger:
 
     def content(self, place: Place, raw: Raw) -> Iterator[PartEvent]:
         """A snapshot of one content part of a message, which ends it. One of which nothing was said is left to the item's."""
-        for said in _read(b'{"type":"message","content":[%b]}' % raw).parts:
+        for said in read_item(message(raw)).parts:
             part = self._content(place, "refusal" if isinstance(said, Refusal) else "text")
             if part is not None:
                 yield from part.complete(said)
@@ -191,11 +206,11 @@ class Ledger:
         if item.done:
             return
         self._end(item)
-        answer = _read(bytes(raw))
+        answer = read_item(bytes(raw))
         self.unread += answer.unread
         yield from self._named(item, seen)
         item.demand_name()
-        yield from self._completed(item, answer)
+        yield from self._completed(item, answer, item.parts)
         if not (item.bare() and whole_item(seen.status, ended=True)):
             yield from item.close()
 
@@ -222,26 +237,28 @@ class Ledger:
 
     def _rested(self, place: Place, annotation: Raw) -> Iterator[PartEvent]:
         """An annotation that nothing was made of, at the end. What a snapshot of its item has not repeated belongs to no text."""
-        item, part, found = self._seek("message", place), self._content(place, "text"), _sources(annotation)
+        item, part, found = self._seek("message", place), self._content(place, "text"), sources(annotation)
         if part is not None:
             yield from part.cite(found)
         told = [] if item is None else [citation for one in item.parts for citation in one.cited]
         if any(citation not in told for citation in found) or (not found and (item is None or not item.done)):
-            self.unread += () if UNKNOWN in self.unread else (UNKNOWN,)
+            self._strange()
+
+    def _strange(self) -> None:
+        """Counts what belongs to nothing that is known, once."""
+        self.unread += () if UNKNOWN in self.unread else (UNKNOWN,)
 
     def _begun(self, item: _Item) -> Iterator[PartEvent]:
-        """What an item said as it began, and never again."""
-        try:
-            answer = _read(item.beginning())
-        except ValueError:
-            return
-        self.unread += answer.unread
-        yield from self._completed(item, answer)
+        """What an item said as it began, and never again. Raises `ValueError` when its words or its arguments cannot be read."""
+        for raw, parts in list(item.unheard()):
+            answer = read_item(raw)
+            self.unread += answer.unread
+            yield from self._completed(item, answer, parts)
 
-    def _completed(self, item: _Item, answer: Response) -> Iterator[PartEvent]:
-        entries = _RAWS.decode(answer.logprobs or b"[]")[item.logged :]
+    def _completed(self, item: _Item, answer: Response, parts: list[OpenPart]) -> Iterator[PartEvent]:
+        entries = _RAWS.decode(answer.logprobs or b"[]")[item.logged if parts is item.parts else 0 :]
         for number, said in enumerate(answer.parts):
-            part = item.parts[number] if number < len(item.parts) else (yield from self._open(item, _BLANKS[type(said)], ("", number)))
+            part = parts[number] if number < len(parts) else (yield from self._open(item, _BLANKS[type(said)], ("", number)))
             if not part.open:
                 continue
             yield from part.complete(said)
@@ -304,25 +321,6 @@ class Ledger:
         item.done, item.began = True, b""
         self._running[item.kind].pop(item)
         self._nameless.get(item.kind, {}).pop(item, None)
-
-
-def _read(item: bytes) -> Response:
-    """An item, of an answer that may yet be cut."""
-    return read(b'{"status":"incomplete","output":[%b]}' % item)
-
-
-def _speaks(content: Raw) -> bool:
-    """Whether a content part of a message holds words."""
-    try:
-        return any(getattr(part, "text", "") for part in _read(b'{"type":"message","content":[%b]}' % content).parts)
-    except ValueError:
-        return False
-
-
-def _sources(annotation: Raw) -> tuple[Citation, ...]:
-    """The source that an annotation is; none where it is something else."""
-    (text,) = _read(b'{"type":"message","content":[{"type":"output_text","text":"-","annotations":[%b]}]}' % annotation).parts
-    return text.citations if isinstance(text, Text) else ()
 
 
 def _ids(*values: object) -> set[str]:
