@@ -364,6 +364,8 @@ def test_what_responses_says_of_hosted_searches_is_told_anyway():
     assert "include" not in changed
     _, changed = visit(RESPONSES, body | {"tools": [SEARCH, {"type": "code_interpreter"}]})
     assert changed["max_tool_calls"] == 1
+    _, changed = visit(RESPONSES, body | {"max_tool_calls": "3"})
+    assert changed["max_tool_calls"] == "3"
 
 
 @pytest.mark.parametrize(

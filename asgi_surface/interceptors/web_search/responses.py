@@ -17,6 +17,7 @@ from asgi_surface.interceptors.web_search.words import (
     Wish,
     Words,
     beyond,
+    count,
     elements,
     fields,
     hosted,
@@ -87,7 +88,9 @@ def _offered(members: Members, name: str) -> Members:
     if "include" in members:
         members = replaced(members, include=packed(include) if include else None)
     others = any(tool.get("type") not in _OWN for tool in map(fields, elements(members.get("tools"))))
-    return members if others else replaced(members, max_tool_calls=None)
+    # What is no number of calls is left to be judged.
+    heeded = not others and count(_decoded(members.get("max_tool_calls"))) is not None
+    return replaced(members, max_tool_calls=None) if heeded else members
 
 
 def _replayed(members: Members, ours: bool) -> Members:
