@@ -103,8 +103,7 @@ class Sight(Struct, frozen=True, gc=False):
     """What one frame, or one JSON answer, was seen to say.
 
     `chars` counts the characters of answer text, reasoning and call arguments in it; `event` is the SSE event name the official wire has for the
-    frame (b"" where the surface has none); `alive` is False for a provider's ping; `passes` for what no client of
-    the surface could read.
+    frame (b"" where the surface has none); `alive` is False for a provider's ping, `passes` for what no client of the surface could read.
     """
 
     signals: tuple[Signal, ...] = ()
